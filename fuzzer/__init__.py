@@ -1,0 +1,1 @@
+"""Differential fuzzer for the Ascend NPU Triton backend of PyTorch."""

@@ -1,0 +1,12 @@
+"""What Python 3.10 lacks: one place, so that every module says `from fuzzer.backports import StrEnum`."""
+
+import sys
+
+if sys.version_info >= (3, 11):
+    import tomllib
+    from enum import StrEnum
+else:
+    import tomli as tomllib
+    from backports.strenum import StrEnum
+
+__all__ = ["StrEnum", "tomllib"]
