@@ -3,8 +3,9 @@
 import sys
 
 if sys.version_info >= (3, 11):
-    import tomllib
     from enum import StrEnum
+
+    import tomllib
 else:
     import tomli as tomllib
     from backports.strenum import StrEnum

@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 from fuzzer.backports import StrEnum
 
-Literal: TypeAlias = "bool | int | float | str | None | tuple[Literal, ...]"
+Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | None"
 """A value that a statement can spell out: an argument that is not a tensor."""
 
 
 class FuzzerError(Exception):
-    """A fault of the user or of the fuzzer, never of the code under test; the command line prints it and exits with 2."""
+    """A fault of the user or of the fuzzer, never of the code under test; the command line prints it, exit status 2."""
 
 
 class DType(StrEnum):
@@ -188,7 +188,8 @@ class Program:
     @property
     def types(self) -> Mapping[str, Type]:
         """The type of every name."""
-        return {item.name: item.type for item in (*self.inputs, *self.nodes)}
+        inputs: dict[str, Type] = {spec.name: spec.type for spec in self.inputs}
+        return inputs | {node.name: node.type for node in self.nodes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

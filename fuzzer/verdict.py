@@ -97,6 +97,4 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if (self.signature is not None) != (self.outcome is Outcome.BUG):
-            raise ValueError(
-                f"{self.outcome} with signature {self.signature}: a BUG has one, nothing else has"
-            )
+            raise ValueError(f"{self.outcome} with signature {self.signature}: a BUG has one, nothing else has")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
 
 class SimulatorError(RuntimeError):
@@ -32,6 +34,23 @@ class Backend(str, Enum):
         return self.value
 
 
+CUBE_CORES: Mapping[str, int] = MappingProxyType(
+    {
+        "Ascend910B1": 24,
+        "Ascend910B2": 24,
+        "Ascend910B3": 20,
+        "Ascend910B4": 20,
+        "Ascend910_9362": 20,
+        "Ascend910_9372": 20,
+        "Ascend910_9381": 24,
+        "Ascend910_9382": 24,
+        "Ascend910_9391": 24,
+        "Ascend910_9392": 24,
+    }
+)
+"""Cube cores of each known device, as `bishengir-opt --hacc-append-device-spec=target=NAME` prints them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimOptions:
     """The simulated machine. Everything that can change a result is a field here."""
@@ -52,11 +71,21 @@ class SimOptions:
     """Index of the autotune configuration to begin with; later ones are tried only if it does not fit."""
 
     def __post_init__(self) -> None:
-        if not self.soc.startswith("Ascend") or not self.soc.isalnum():
-            raise ValueError(f"soc must be a name like Ascend910B2, not {self.soc!r}")
+        if self.soc not in CUBE_CORES:
+            raise ValueError(f"soc must be one of {', '.join(CUBE_CORES)}, not {self.soc!r}")
         if not 1 <= self.devices <= 16:
             raise ValueError(f"devices must be 1 to 16, not {self.devices}")
         if not 0 <= self.poison <= 0xFF:
             raise ValueError(f"poison must be one byte, 0 to 255, not {self.poison}")
         if self.tile_config < 0:
             raise ValueError(f"tile_config must not be negative, got {self.tile_config}")
+
+    @property
+    def cube_cores(self) -> int:
+        """Matrix cores of the device."""
+        return CUBE_CORES[self.soc]
+
+    @property
+    def vector_cores(self) -> int:
+        """Vector cores of the device: a generated kernel launches that many programs at most."""
+        return 2 * self.cube_cores
