@@ -1,0 +1,1 @@
+"""The C side of the stand-in, and how it is compiled."""
