@@ -1,0 +1,45 @@
+"""Random numbers of the simulated device: drawn on the CPU from the seed and offset of the device's own generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+_STEP = 4
+"""How far a draw moves the device generator's offset; torch_npu asks for a multiple of four."""
+
+
+def _advance(device_generator: torch.Generator) -> int:
+    """A seed for one draw, never the same twice for one state of the device generator, which moves on."""
+    offset = device_generator.get_offset()  # type: ignore[attr-defined]
+    device_generator.set_offset(offset + _STEP)  # type: ignore[attr-defined]
+    mixed = (device_generator.initial_seed() * 0x9E3779B97F4A7C15 + offset * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+    return mixed ^ (mixed >> 31)
+
+
+def _device_generator(device: torch.device) -> torch.Generator:
+    torch.npu._lazy_init()
+    generator: torch.Generator = torch.npu.default_generators[device.index or 0]
+    return generator
+
+
+def generator_for(given: torch.Generator | None, device: torch.device) -> torch.Generator:
+    """A CPU generator for one draw on `device`, from the generator that the caller gave or the device's own."""
+    if given is not None and given.device.type == "cpu":
+        raise RuntimeError(f"Expected a '{device.type}' device type for generator but found 'cpu'")
+    source = given if given is not None else _device_generator(device)
+    return torch.Generator().manual_seed(_advance(source))
+
+
+@contextmanager
+def seeded_default(device: torch.device) -> Iterator[None]:
+    """Inside, the CPU's default generator stands for the device's; afterwards it is as it was."""
+    default = torch.default_generator
+    state = default.get_state()
+    default.manual_seed(_advance(_device_generator(device)))
+    try:
+        yield
+    finally:
+        default.set_state(state)

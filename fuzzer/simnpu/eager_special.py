@@ -1,0 +1,68 @@
+"""Eager operators that need more than their CPU kernel: copies between devices, and operators that only an NPU has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from fuzzer.simnpu.aliasing import alias, alias_exactly
+
+NATIVE_NPU = frozenset(
+    {
+        "_npu_format_cast",
+        "_npu_format_cast.aclnn",
+        "_npu_format_cast.input_dtype",
+        "empty_with_format",
+        "get_npu_format",
+        "get_storage_size",
+        "npu_format_cast",
+        "npu_format_cast.Tensor",
+        "npu_format_cast_",
+        "npu_format_cast_.acl_format",
+        "unsafe_empty_with_format",
+    }
+)
+"""`npu` operators about storage formats: the stand-in only knows the base format, which torch_npu handles by itself."""
+
+
+def copy_(destination: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """`copy_` in every direction between host and devices; always blocking."""
+    alias_exactly(destination).copy_(alias_exactly(source))
+    return destination
+
+
+def local_scalar_dense(tensor: torch.Tensor) -> Any:
+    """`.item()` of a one-element device tensor."""
+    return alias(tensor).item()
+
+
+def copy_from_and_resize(source: torch.Tensor, destination: torch.Tensor) -> torch.Tensor:
+    """Gives `destination` the size of `source`, then its contents."""
+    destination.resize_(source.size())
+    return copy_(destination, source)
+
+
+def dtype_cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """`npu_dtype_cast`: a copy in another dtype, with the strides kept."""
+    return tensor.to(dtype)
+
+
+def mm_dtype(left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Matrix product that accumulates and answers in `dtype`."""
+    return torch.matmul(left.to(dtype), right.to(dtype))
+
+
+KERNELS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "aten::copy_": copy_,
+        "aten::_local_scalar_dense": local_scalar_dense,
+        "aten::_copy_from_and_resize": copy_from_and_resize,
+        "aten::mm.dtype": mm_dtype,
+        "aten::bmm.dtype": mm_dtype,
+        "npu::_npu_dtype_cast": dtype_cast,
+    }
+)
+"""Hand-written kernels by dispatcher name."""
