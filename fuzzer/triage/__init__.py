@@ -1,0 +1,6 @@
+"""What a finding is called and which findings are one defect."""
+
+from fuzzer.triage.bucket import Bucket, bucket, same
+from fuzzer.triage.title import title
+
+__all__ = ["Bucket", "bucket", "same", "title"]
