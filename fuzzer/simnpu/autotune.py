@@ -30,7 +30,7 @@ def most_telling(errors: Sequence[BaseException]) -> KernelCompileError | None:
     """Of the failures of all configurations the one to report: any before one that only did not fit."""
     found = [error for error in map(find_compile_error, errors) if error is not None]
     defects = [error for error in found if not isinstance(error, UnifiedBufferOverflow)]
-    return (defects or found or [None])[0]
+    return next(iter(defects or found), None)
 
 
 def first_that_fits(

@@ -54,7 +54,9 @@ class HostKernel:
     n_spills = 0
     shared = 1
 
-    def __init__(self, source: Any, metadata: Mapping[str, Any], asm: Mapping[str, str], executable: Executable) -> None:
+    def __init__(
+        self, source: Any, metadata: Mapping[str, Any], asm: Mapping[str, str], executable: Executable
+    ) -> None:
         self.src = source
         self.name = source.fn.__name__
         self.asm = dict(asm)

@@ -13,16 +13,16 @@ from triton.language.extra.ascend import libdevice as ascend_libdevice
 
 PACKAGE = "triton.language.extra.cann"
 
-LIBDEVICE_NAMES = tuple(
-    """abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh cyl_bessel_i0 div_rz erf erfc erfinv exp exp2
+LIBDEVICE_NAMES: tuple[str, ...] = (
+    *"""abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh cyl_bessel_i0 div_rz erf erfc erfinv exp exp2
     expm1 fast_tanhf fdiv flip floor fma fmod gamma hypot ilogb isinf isnan ldexp lgamma llrint log log10 log1p log2
-    nearbyint nextafter pow reciprocal relu rint round rsqrt signbit sin sinh sqrt tan tanh trunc umulhi""".split()
+    nearbyint nextafter pow reciprocal relu rint round rsqrt signbit sin sinh sqrt tan tanh trunc umulhi""".split(),  # noqa: SIM905  # fifty names read better as words
 )
 """Every name that torch_npu's or Inductor's Triton code generation can put after `libdevice.`, and the rest of CANN's."""
 
-EXTENSION_NAMES = tuple(
-    """compile_hint custom extract_slice gather_out_to_ub get_element index_put index_select_simd insert_slice
-    multibuffer parallel scatter_ub_to_out sync_block_all sync_block_set sync_block_wait""".split()
+EXTENSION_NAMES: tuple[str, ...] = (
+    *"""compile_hint custom extract_slice gather_out_to_ub get_element index_put index_select_simd insert_slice
+    multibuffer parallel scatter_ub_to_out sync_block_all sync_block_set sync_block_wait""".split(),  # noqa: SIM905  # the same
 )
 """What the two backends take from `extension`. Names that triton-ascend 3.2.0 lacks stay absent, as they would be."""
 

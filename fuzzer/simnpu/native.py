@@ -250,7 +250,7 @@ def _round_to_bfloat16(value: float) -> int:
 
 
 def pack_scalar(kind: str, value: Any) -> bytes:
-    """One eight-byte slot holding `value` as Triton's scalar type `kind` (i1 to i64, u1 to u64, fp16, bf16, fp32, fp64).
+    """One eight-byte slot holding `value` as Triton's scalar type `kind`: i1 to i64, u1 to u64, fp16 to fp64, bf16.
 
     Integers wrap to their width, as the device's launcher does.
     """

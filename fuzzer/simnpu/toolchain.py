@@ -276,9 +276,7 @@ def frontend(source: Any, target: Any, options: Mapping[str, Any]) -> Compilatio
             origin=exception_origin(exception),
             message=str(exception),
         ) from exception
-    return Compilation(
-        kernel=kernel, stages=stages, metadata=metadata, options=parsed, module=module, context=context
-    )
+    return Compilation(kernel=kernel, stages=stages, metadata=metadata, options=parsed, module=module, context=context)
 
 
 def adapt(compilation: Compilation) -> str:
@@ -300,17 +298,17 @@ def fit(compilation: Compilation, linalg: str, tools: Tools, cache: KernelCache)
     key = cache_key(["fit", tools.version, linalg, repr(compilation.options), arch, *environment])
     stored = cache.get(key)
     if stored is None:
-        verdict = {"returncode": 0, "stderr": ""}
+        returncode, stderr = 0, ""
         try:
             compilation.stages["npubin"](linalg, compilation.metadata)
         except subprocess.CalledProcessError as failure:
-            verdict = {"returncode": failure.returncode, "stderr": _readable(failure.stderr)}
-        cache.put(key, json.dumps(verdict).encode())
+            returncode, stderr = failure.returncode, _readable(failure.stderr)
+        cache.put(key, json.dumps([returncode, stderr]).encode())
     else:
-        verdict = json.loads(stored)
-    if verdict["returncode"] != 0:
-        command = subprocess.CalledProcessError(verdict["returncode"], "bishengir-compile", stderr=verdict["stderr"])
-        raise _tool_error(CompileStage.HIVM, compilation.kernel, "bishengir-compile", command)
+        returncode, stderr = json.loads(stored)
+    if returncode != 0:
+        failure = subprocess.CalledProcessError(returncode, "bishengir-compile", stderr=stderr)
+        raise _tool_error(CompileStage.HIVM, compilation.kernel, "bishengir-compile", failure)
 
 
 def _readable(stderr: bytes | str | None) -> str:
@@ -332,6 +330,7 @@ def _tool_error(
 
 
 LOWERING_PASSES = (
+    "--allow-unregistered-dialect",
     "--convert-elementwise-to-linalg",
     "--eliminate-empty-tensors",
     "--empty-tensor-to-alloc-tensor",
@@ -368,7 +367,7 @@ def lower(kernel: str, linalg: str, tools: Tools) -> str:
     with tempfile.TemporaryDirectory(prefix="simnpu-") as directory:
         source, lowered = Path(directory) / "kernel.mlir", Path(directory) / "kernel.llvm.mlir"
         source.write_text(linalg)
-        command = [tools.bishengir_opt, source, "--allow-unregistered-dialect", *LOWERING_PASSES, "-o", lowered]
+        command = [str(tools.bishengir_opt), str(source), *LOWERING_PASSES, "-o", str(lowered)]
         done = subprocess.run(command, capture_output=True, check=False)
         stderr = _readable(done.stderr)
         if done.returncode != 0:
@@ -382,5 +381,6 @@ def lower(kernel: str, linalg: str, tools: Tools) -> str:
             return str(llvm.to_module(module, llvm.context()))
         except Exception as exception:  # libtriton raises bare RuntimeError with the diagnostic on stderr
             origin = exception_origin(exception)
-            raise UnsupportedKernel(kernel=kernel, tool="libtriton", origin=origin, message=str(exception)) from exception
-
+            raise UnsupportedKernel(
+                kernel=kernel, tool="libtriton", origin=origin, message=str(exception)
+            ) from exception
