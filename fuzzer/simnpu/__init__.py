@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fuzzer.simnpu.installation import install, installed_options
 from fuzzer.simnpu.options import Backend, Executor, SimOptions, SimulatorError
 
-__all__ = ["Backend", "Executor", "SimOptions", "SimulatorError"]
+__all__ = ["Backend", "Executor", "SimOptions", "SimulatorError", "install", "installed_options"]
