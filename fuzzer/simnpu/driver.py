@@ -19,6 +19,7 @@ from fuzzer.simnpu import native, record, toolchain
 from fuzzer.simnpu.autotune import install_autotune
 from fuzzer.simnpu.kernel_cache import KernelCache
 from fuzzer.simnpu.language import install_language
+from fuzzer.simnpu.native import Interface
 from fuzzer.simnpu.options import Executor, SimOptions
 from fuzzer.simnpu.runtime.build import RUNTIME, build, cache_directory
 from fuzzer.simnpu.toolchain import CompileStage, KernelCompileError
@@ -55,7 +56,13 @@ class HostKernel:
     shared = 1
 
     def __init__(
-        self, source: Any, metadata: Mapping[str, Any], asm: Mapping[str, str], executable: Executable
+        self,
+        *,
+        source: Any,
+        metadata: Mapping[str, Any],
+        asm: Mapping[str, str],
+        interface: Interface,
+        executable: Executable,
     ) -> None:
         self.src = source
         self.name = source.fn.__name__
@@ -65,8 +72,7 @@ class HostKernel:
         self.hash = metadata["hash"]
         self.num_warps = metadata["num_warps"]
         self._executable = executable
-        positions, _ = native.run_time_arguments(*_interface(source))
-        self._positions = positions
+        self._positions = interface.positions
 
     def _init_handles(self) -> None:
         """Nothing to load: the kernel is executable from the start."""
@@ -94,16 +100,6 @@ class HostKernel:
             self.run(*grid, stream, self.function, self.packed_metadata, None, None, None, *values)
 
         return launch
-
-
-def _interface(source: Any) -> tuple[list[str], tuple[int, ...], dict[str, Any], dict[str, str]]:
-    """Parameter names, positions of constexprs, constants by name and types by name of an ASTSource."""
-    names = list(source.fn.arg_names)
-
-    def by_name(mapping: Mapping[Any, Any]) -> dict[str, Any]:
-        return {names[key] if isinstance(key, int) else key: value for key, value in mapping.items()}
-
-    return names, tuple(source.fn.constexprs), by_name(source.constants), by_name(source.signature)
 
 
 class _FaultName:
@@ -155,14 +151,13 @@ class KernelCompiler:
                 raise
             raise _as_product_raises_it(error) from error.__cause__
         finally:
-            names, constexprs, constants, signature = _interface(src)
-            config = {names[i]: constants.get(names[i]) for i in constexprs}
+            interface = Interface.of(src)
             record.add_kernel(
                 lambda: record.KernelRecord(
                     name=src.fn.__name__,
                     source=str(src.fn.src),
-                    signature=signature,
-                    config=config,
+                    signature=dict(zip(interface.names, interface.types, strict=True)),
+                    config={name: interface.constants.get(name) for name in interface.constexprs},
                     stage_seconds=dict(seconds),
                     status=status,
                     ttir=asm.get("ttir", ""),
@@ -172,6 +167,7 @@ class KernelCompiler:
 
     def _compile(self, src: Any, options: dict[str, Any], seconds: dict[str, float], asm: dict[str, str]) -> HostKernel:
         name = src.fn.__name__
+        interface = Interface.of(src)
         target = GPUTarget("npu", self.options.soc, 0)
         with record.timed(name, CompileStage.FRONTEND.value, seconds):
             compilation = toolchain.frontend(src, target, options)
@@ -185,12 +181,18 @@ class KernelCompiler:
         if self.options.executor is Executor.INTERPRETER:
             from fuzzer.simnpu.interpreter import InterpretedKernel
 
-            executable: Executable = InterpretedKernel(src)
+            executable: Executable = InterpretedKernel(source=src, interface=interface)
         else:
-            executable = self._native(name, linalg, src, seconds)
-        return HostKernel(src, _complete(compilation.metadata), asm, executable)
+            executable = self._native(name, linalg, interface, seconds)
+        return HostKernel(
+            source=src,
+            metadata=_complete(compilation.metadata),
+            asm=asm,
+            interface=interface,
+            executable=executable,
+        )
 
-    def _native(self, name: str, linalg: str, src: Any, seconds: dict[str, float]) -> native.NativeKernel:
+    def _native(self, name: str, linalg: str, interface: Interface, seconds: dict[str, float]) -> native.NativeKernel:
         key = native.code_key(linalg, self._versions)
         code = native.load_code(self.cache, key)
         if code is None:
@@ -200,8 +202,7 @@ class KernelCompiler:
                 code = native.build_code(name, toolchain.entry_point(linalg), llvm_ir)
             native.store_code(self.cache, key, code)
         with record.timed(name, "jit", seconds):
-            _, signature = native.run_time_arguments(*_interface(src))
-            return native.NativeKernel(kernel=name, native=code, signature=signature, runtime=self.runtime)
+            return native.NativeKernel(kernel=name, native=code, signature=interface.types, runtime=self.runtime)
 
 
 def build_runtime() -> Path:

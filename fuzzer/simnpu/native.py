@@ -330,14 +330,36 @@ def _resolves(name: str) -> bool:
     return bool(llvm.address_of_symbol(name))
 
 
-def run_time_arguments(
-    names: Sequence[str], constexprs: Sequence[int], constants: Mapping[str, Any], signature: Mapping[str, str]
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Which of the values a launcher passes reach the compiled kernel, and Triton's type of each.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """How the values that a launcher passes meet the parameters of the compiled function."""
 
-    The launcher passes every parameter that is not a constexpr; those folded in as constants are not parameters of
-    the compiled function.
-    """
-    passed = [name for index, name in enumerate(names) if index not in constexprs]
-    kept = [(position, name) for position, name in enumerate(passed) if name not in constants]
-    return tuple(position for position, _ in kept), tuple(signature[name] for _, name in kept)
+    positions: tuple[int, ...]
+    """Which of the passed values are run-time arguments: a launcher passes every parameter that is not a constexpr,
+    those folded in as constants (for example `r0_numel`) are no parameters of the compiled function."""
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    """Triton's type of each run-time argument."""
+    constants: Mapping[str, Any]
+    """Values of all other parameters."""
+    constexprs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Any) -> Interface:
+        """Read it from Triton's ASTSource, whose mappings are keyed by name or by position."""
+        parameters = list(source.fn.arg_names)
+
+        def by_name(mapping: Mapping[Any, Any]) -> dict[str, Any]:
+            return {parameters[key] if isinstance(key, int) else key: value for key, value in mapping.items()}
+
+        constants, signature = by_name(source.constants), by_name(source.signature)
+        constexprs = [parameters[index] for index in source.fn.constexprs]
+        passed = [name for name in parameters if name not in constexprs]
+        kept = [(position, name) for position, name in enumerate(passed) if name not in constants]
+        return cls(
+            positions=tuple(position for position, _ in kept),
+            names=tuple(name for _, name in kept),
+            types=tuple(signature[name] for _, name in kept),
+            constants=constants,
+            constexprs=tuple(constexprs),
+        )

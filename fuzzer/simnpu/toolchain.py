@@ -307,8 +307,8 @@ def fit(compilation: Compilation, linalg: str, tools: Tools, cache: KernelCache)
     else:
         returncode, stderr = json.loads(stored)
     if returncode != 0:
-        failure = subprocess.CalledProcessError(returncode, "bishengir-compile", stderr=stderr)
-        raise _tool_error(CompileStage.HIVM, compilation.kernel, "bishengir-compile", failure)
+        refusal = subprocess.CalledProcessError(returncode, "bishengir-compile", stderr=stderr)
+        raise _tool_error(CompileStage.HIVM, compilation.kernel, "bishengir-compile", refusal)
 
 
 def _readable(stderr: bytes | str | None) -> str:
