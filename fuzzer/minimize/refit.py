@@ -1,0 +1,294 @@
+"""Carry a change of input types through a program: parameters follow, types are inferred anew.
+
+No operator is known by name here: what a parameter may become is tried out, and `OpSpec.infer` says what is legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+from fuzzer.minimize.draft import Draft, draft
+from fuzzer.ops import BY_NAME, IllTyped, Params
+from fuzzer.program import InputSpec, Literal, Node, Program, Regime, TensorType, Type
+
+Pairs: TypeAlias = "tuple[tuple[str, Literal], ...]"
+Variants: TypeAlias = Callable[[Node, Sequence[Type]], Iterable[Pairs]]
+"""What a statement's parameters may become, given the new types of its operands; the first that fits is taken."""
+Fits: TypeAlias = Callable[[Type, Type], bool]
+"""Whether the old type of a value may become the new one."""
+
+_MAX_VARIANTS = 64
+"""How many parameter sets are tried for one statement."""
+
+
+def refit(program: Program, inputs: Sequence[InputSpec], variants: Variants, fits: Fits) -> Draft | None:
+    """`program` on other inputs (same names), or None where no variant of some statement fits."""
+    if any(_overfull(spec) for spec in inputs):
+        return None
+    types: dict[str, Type] = {spec.name: spec.type for spec in inputs}
+    nodes: list[Node] = []
+    for node in program.nodes:
+        operands = tuple(types[name] for name in node.args)
+        for pairs in variants(node, operands):
+            kind = infer(node.op, operands, pairs)
+            if kind is not None and fits(node.type, kind):
+                break
+        else:
+            return None
+        types[node.name] = kind
+        nodes.append(replace(node, params=pairs, type=kind))
+    return draft(program, inputs=tuple(inputs), nodes=tuple(nodes))
+
+
+def infer(op: str, operands: tuple[Type, ...], pairs: Pairs) -> Type | None:
+    """The type of a statement's value; None where eager would refuse it."""
+    try:
+        return BY_NAME[op].infer(operands, Params(pairs))
+    except IllTyped:
+        return None
+
+
+def _overfull(spec: InputSpec) -> bool:
+    """Whether the bound is too small for that many distinct, or positive, values."""
+    high = spec.type.high
+    match spec.regime:
+        case Regime.UNIQUE:
+            return high is not None and spec.type.numel > high
+        case Regime.LENGTHS:
+            return high is not None and spec.type.numel > high - 1
+        case _:
+            return False
+
+
+def resize(program: Program, value: int, smaller: int) -> Draft | None:
+    """Every size `value` becomes `smaller`, and every size that is computed from it follows."""
+    sizes = _close({value: smaller}, _equations(program))
+    for _ in range(8):
+        if sizes is None:
+            return None
+        moved: dict[int, int] = {}
+        inputs = tuple(_resized(spec, sizes) for spec in program.inputs)
+
+        def fits(old: Type, new: Type, sizes: Mapping[int, int] = sizes, moved: dict[int, int] = moved) -> bool:
+            if isinstance(old, TensorType) and isinstance(new, TensorType) and old.rank == new.rank:
+                for before, after in zip(old.shape, new.shape, strict=True):
+                    if sizes.get(before, before) != after and before not in sizes:
+                        moved.setdefault(before, after)
+            return True
+
+        def variants(node: Node, operands: Sequence[Type], sizes: Mapping[int, int] = sizes) -> Iterator[Pairs]:
+            return _size_variants(program, node, operands, sizes)
+
+        edited = refit(program, inputs, variants, fits)
+        if edited is not None:
+            return edited
+        grown = {before: after for before, after in moved.items() if after < before}
+        if not grown:
+            return None
+        sizes = {**sizes, **grown}
+    return None
+
+
+def resize_dim(program: Program, position: int, dim: int, smaller: int) -> Draft | None:
+    """One dim of one input becomes `smaller`; only parameters follow."""
+    spec = program.inputs[position]
+    shape = (*spec.type.shape[:dim], smaller, *spec.type.shape[dim + 1 :])
+    inputs = list(program.inputs)
+    inputs[position] = replace(spec, type=replace(spec.type, shape=shape))
+    sizes = {spec.type.shape[dim]: smaller}
+
+    def variants(node: Node, operands: Sequence[Type]) -> Iterator[Pairs]:
+        yield node.params
+        yield from _size_variants(program, node, operands, sizes)
+
+    return refit(program, inputs, variants, lambda old, new: True)
+
+
+def drop_dim(program: Program, dims: Mapping[str, int]) -> Draft | None:
+    """Each input named in `dims` loses that dim; every other value keeps its shape or loses one dim."""
+    inputs = [_without_dim(spec, dims[spec.name]) if spec.name in dims else spec for spec in program.inputs]
+    old_types = program.types
+
+    def variants(node: Node, operands: Sequence[Type]) -> Iterator[Pairs]:
+        olds = [old_types[name] for name in node.args]
+        lost = [_lost(old, new) for old, new in zip(olds, operands, strict=True)]
+        gone = next((dim for dim in lost if dim is not None), None)
+        if gone is None:
+            yield node.params
+        else:
+            first = next(old for old, dim in zip(olds, lost, strict=True) if dim is not None)
+            rank = first.rank if isinstance(first, TensorType) else 0
+            choices = [tuple(_dim_choices(value, gone, rank)) for _, value in node.params]
+            yield from _combined(node, choices)
+
+    def fits(old: Type, new: Type) -> bool:
+        if isinstance(old, TensorType) and isinstance(new, TensorType):
+            return old.shape == new.shape or _lost(old, new) is not None
+        return type(old) is type(new)
+
+    return refit(program, inputs, variants, fits)
+
+
+def is_dim(name: str) -> bool:
+    """Whether a parameter of this name counts dims, not elements."""
+    return name.startswith(("dim", "axis", "source", "destination", "start_dim", "end_dim"))
+
+
+def _combined(node: Node, choices: Sequence[Sequence[Literal]]) -> Iterator[Pairs]:
+    names = [name for name, _ in node.params]
+    for count, values in enumerate(product(*choices)):
+        if count == _MAX_VARIANTS:
+            return
+        yield tuple(zip(names, values, strict=True))
+
+
+def _size_variants(program: Program, node: Node, operands: Sequence[Type], sizes: Mapping[int, int]) -> Iterator[Pairs]:
+    """Parameters with sizes exchanged; as they were; and shapes with one entry made to fit."""
+    exchanged = tuple((name, value if is_dim(name) else _exchanged(value, sizes)) for name, value in node.params)
+    yield exchanged
+    yield node.params
+    yield from _fitted(program, node, operands, exchanged)
+
+
+def _fitted(program: Program, node: Node, operands: Sequence[Type], pairs: Pairs) -> Iterator[Pairs]:
+    """Where a parameter was a shape of as many elements as the operand has, let one entry make up for the change."""
+    if not operands or not isinstance(operands[0], TensorType):
+        return
+    before = program.types[node.args[0]]
+    for place, ((name, value), (_, old)) in enumerate(zip(pairs, node.params, strict=True)):
+        shape, original = _integers(value), _integers(old)
+        if shape is None or original is None or is_dim(name) or not isinstance(before, TensorType):
+            continue
+        if prod(original) != before.numel:
+            continue
+        for entry in range(len(shape)):
+            others = prod(shape[:entry] + shape[entry + 1 :])
+            if others > 0 and operands[0].numel % others == 0:
+                fitted = (*shape[:entry], operands[0].numel // others, *shape[entry + 1 :])
+                yield (*pairs[:place], (name, fitted), *pairs[place + 1 :])
+
+
+def _exchanged(value: Literal, sizes: Mapping[int, int]) -> Literal:
+    match value:
+        case bool():
+            return value
+        case int():
+            return sizes.get(value, value)
+        case tuple():
+            return tuple(_exchanged(entry, sizes) for entry in value)
+        case _:
+            return value
+
+
+def _resized(spec: InputSpec, sizes: Mapping[int, int]) -> InputSpec:
+    shape = tuple(sizes.get(size, size) for size in spec.type.shape)
+    high = spec.type.high
+    if high is not None:
+        extra = 1 if spec.regime is Regime.LENGTHS else 0
+        bounds = [after for before, after in sizes.items() if after < high - extra <= before]
+        high = min(bounds, default=high - extra) + extra
+    return replace(spec, type=replace(spec.type, shape=shape, high=high))
+
+
+def _equations(program: Program) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Sizes that are products of others, because a statement splits or joins dims: (size, factors)."""
+    types = program.types
+    found: dict[tuple[int, tuple[int, ...]], None] = {}
+    for node in program.nodes:
+        for name in node.args:
+            before = types[name]
+            if not isinstance(before, TensorType) or not isinstance(node.type, TensorType):
+                continue
+            if before.numel == node.type.numel:
+                for left, right in _groups(before.shape, node.type.shape):
+                    for whole, parts in ((left, right), (right, left)):
+                        if len(whole) == 1 and len(parts) > 1:
+                            found[whole[0], parts] = None
+    return tuple(found)
+
+
+def _groups(left: tuple[int, ...], right: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Cut two shapes of one element count into the shortest runs of equal products; sizes of 1 are left out."""
+    one, other = [size for size in left if size != 1], [size for size in right if size != 1]
+    while one and other:
+        i = j = 1
+        while prod(one[:i]) != prod(other[:j]):
+            if prod(one[:i]) < prod(other[:j]):
+                i += 1
+            else:
+                j += 1
+        yield tuple(one[:i]), tuple(other[:j])
+        one, other = one[i:], other[j:]
+
+
+def _close(sizes: Mapping[int, int], equations: Sequence[tuple[int, tuple[int, ...]]]) -> dict[int, int] | None:
+    """`sizes` and what follows from it through `equations`; None where they contradict each other."""
+    closed = dict(sizes)
+    for _ in range(len(equations) + 1):
+        grown = False
+        for whole, parts in equations:
+            product_now = prod(closed.get(part, part) for part in parts)
+            wanted = closed.get(whole, whole)
+            if product_now == wanted:
+                continue
+            if whole not in closed:
+                closed[whole] = product_now
+            elif not (free := [part for part in parts if part not in closed and parts.count(part) == 1]):
+                return None
+            else:
+                factor = free[-1]
+                others = product_now // factor
+                if wanted % others:
+                    return None
+                closed[factor] = wanted // others
+            grown = True
+        if not grown:
+            return closed
+    return None
+
+
+def _without_dim(spec: InputSpec, dim: int) -> InputSpec:
+    """An input without one dim; its layout is kept where it can be."""
+    shape = spec.type.shape[:dim] + spec.type.shape[dim + 1 :]
+    kept = tuple(entry - (entry > dim) for entry in spec.layout.dims if entry != dim)
+    layout = replace(spec.layout, dims=kept) if kept else type(spec.layout)()
+    return replace(spec, type=replace(spec.type, shape=shape), layout=layout)
+
+
+def _lost(old: Type, new: Type) -> int | None:
+    """Which dim `new` lacks, if that is all the difference."""
+    if isinstance(old, TensorType) and isinstance(new, TensorType) and old.rank == new.rank + 1:
+        for dim in range(old.rank - 1, -1, -1):
+            if old.shape[:dim] + old.shape[dim + 1 :] == new.shape:
+                return dim
+    return None
+
+
+def _dim_choices(value: Literal, gone: int, rank: int) -> Iterator[Literal]:
+    """What a parameter can become when its operand of `rank` loses dim `gone`."""
+    numbers = _integers(value)
+    if numbers is not None:
+        if all(-rank <= number < rank for number in numbers):
+            dims = [number % rank for number in numbers]
+            if kept := tuple(dim - (dim > gone) for dim in dims if dim != gone):
+                yield kept
+        for entry in range(len(numbers)) if len(numbers) > 1 else ():
+            yield numbers[:entry] + numbers[entry + 1 :]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if value > gone:
+            yield value - 1
+        elif value < 0 and value % rank < gone:
+            yield value + 1
+    yield value
+
+
+def _integers(value: Literal) -> tuple[int, ...] | None:
+    """A tuple of integers, or None."""
+    if not isinstance(value, tuple):
+        return None
+    numbers = tuple(entry for entry in value if isinstance(entry, int) and not isinstance(entry, bool))
+    return numbers if len(numbers) == len(value) else None
