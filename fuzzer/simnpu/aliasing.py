@@ -29,10 +29,9 @@ def _base(address: int, nbytes: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 def alias(tensor: torch.Tensor) -> torch.Tensor:
-    """A CPU tensor with the memory, sizes, strides and offset of `tensor`; `tensor` itself if it is no device tensor.
+    """A CPU tensor with the memory, sizes, strides, offset and pending conjugation or negation of `tensor`.
 
-    A pending conjugation or negation is not carried over: the dispatcher resolves it before a kernel sees it, except
-    for the few operators that use `alias_exactly`.
+    Gives `tensor` itself if it is no device tensor. Raises NotImplementedError for layouts other than strided.
     """
     if tensor.device.type != "npu":
         return tensor
@@ -43,19 +42,12 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
     address = storage.data_ptr()
     if nbytes == 0 or address == 0:
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
-    return _base(address, nbytes, tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-
-
-def alias_exactly(tensor: torch.Tensor) -> torch.Tensor:
-    """As `alias`, with the pending conjugation and negation of `tensor`."""
-    result = alias(tensor)
-    if result is tensor:
-        return result
+    seen = _base(address, nbytes, tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
     if tensor.is_conj():
-        result = torch._conj(result)
+        seen = torch._conj(seen)
     if tensor.is_neg():
-        result = torch._neg_view(result)
-    return result
+        seen = torch._neg_view(seen)
+    return seen
 
 
 def to_device(result: torch.Tensor, device: torch.device) -> torch.Tensor:

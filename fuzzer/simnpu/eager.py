@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fuzzer.simnpu import eager_special
+from fuzzer.simnpu import eager_backward, eager_special
 from fuzzer.simnpu.aliasing import alias, to_device
 from fuzzer.simnpu.eager_random import generator_for, seeded_default
 
@@ -20,12 +20,14 @@ NATIVE = frozenset(
         "_reshape_alias",
         "alias",
         "as_strided",
+        "as_strided_",
         "detach",
         "empty.memory_format",
         "empty_strided",
         "is_pinned",
         "record_stream",
         "resize_",
+        "resize_as_",
         "set_",
         "set_.source_Storage",
         "set_.source_Storage_storage_offset",
@@ -146,7 +148,9 @@ class _Call:
         self.aliases: list[torch.Tensor] = []
         self.foreign: torch.device | None = None
 
-    def take(self, tensor: torch.Tensor) -> torch.Tensor:
+    def take(self, tensor: Any) -> Any:
+        if not isinstance(tensor, torch.Tensor):
+            return tensor  # a number: the dispatcher unwraps it from its zero-dimensional tensor
         device = tensor.device
         if device.type != "npu":
             if tensor.dim():
@@ -192,7 +196,6 @@ def _run_with_out(plan: Plan, call: _Call, args: list[Any], kwargs: dict[str, An
             if seen is value:
                 before.append((place, original, seen))
                 break
-    shapes = [seen.size() for _, _, seen in before]
     for place, original, seen in before:
         if seen.numel() == 0:
             fresh = torch.empty_strided(original.size(), original.stride(), dtype=original.dtype)
@@ -212,10 +215,10 @@ def _run_with_out(plan: Plan, call: _Call, args: list[Any], kwargs: dict[str, An
             else:
                 kwargs[place] = fresh
         plan.call(*args, **kwargs)
-    for (place, original, seen), shape in zip(before, shapes, strict=True):
+    for place, original, seen in before:
         value = args[place] if isinstance(place, int) else kwargs[place]
         if value is seen:
-            if seen.size() != shape:
+            if seen.size() != original.size() or seen.stride() != original.stride():
                 original.as_strided_(seen.size(), seen.stride(), seen.storage_offset())
             continue
         if value.size() != original.size():
@@ -345,7 +348,7 @@ def install_eager() -> int:
         namespace, _, rest = name.partition("::")
         if namespace not in libraries:
             continue
-        special = eager_special.KERNELS.get(name)
+        special = eager_special.KERNELS.get(name) or eager_backward.KERNELS.get(name)
         if special is None and (rest in NATIVE if namespace == "aten" else rest in eager_special.NATIVE_NPU):
             continue
         op = overload_named(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fuzzer.simnpu.aliasing import alias, alias_exactly
+from fuzzer.simnpu.aliasing import alias, to_device
 
 NATIVE_NPU = frozenset(
     {
@@ -30,8 +30,26 @@ NATIVE_NPU = frozenset(
 
 def copy_(destination: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """`copy_` in every direction between host and devices; always blocking."""
-    alias_exactly(destination).copy_(alias_exactly(source))
+    alias(destination).copy_(alias(source))
     return destination
+
+
+def to_copy(
+    tensor: torch.Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    """`_to_copy`: a new tensor in another dtype or on another device, with the strides that the CPU gives it."""
+    target = tensor.device if device is None else torch.device(device)
+    copied = torch.ops.aten._to_copy(alias(tensor), dtype=dtype, layout=layout, memory_format=memory_format)
+    if target.type != "npu":
+        return copied.pin_memory() if pin_memory else copied
+    return to_device(copied, target)
 
 
 def local_scalar_dense(tensor: torch.Tensor) -> Any:
@@ -57,12 +75,14 @@ def mm_dtype(left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype) -> tor
 
 KERNELS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
+        "aten::_to_copy": to_copy,
         "aten::copy_": copy_,
         "aten::_local_scalar_dense": local_scalar_dense,
         "aten::_copy_from_and_resize": copy_from_and_resize,
         "aten::mm.dtype": mm_dtype,
         "aten::bmm.dtype": mm_dtype,
         "npu::_npu_dtype_cast": dtype_cast,
+        "npu::_npu_dtype_cast_backward": dtype_cast,
     }
 )
 """Hand-written kernels by dispatcher name."""
