@@ -88,7 +88,10 @@ def plain_ops(program: Program) -> Iterator[Draft]:
     for place in range(len(program.nodes) - 1, -1, -1):
         node = program.nodes[place]
         for op in _plainer_ops(node.op):
-            yield draft(program, nodes=(*program.nodes[:place], replace(node, op=op), *program.nodes[place + 1 :]))
+            template = BY_NAME[op].template
+            params = tuple((name, value) for name, value in node.params if f"{name}}}" in template)
+            plainer = replace(node, op=op, params=params)
+            yield draft(program, nodes=(*program.nodes[:place], plainer, *program.nodes[place + 1 :]))
 
 
 def plain_seeds(program: Program) -> Iterator[Draft]:

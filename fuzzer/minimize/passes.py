@@ -20,6 +20,7 @@ from fuzzer.minimize.size import size
 from fuzzer.minimize.structure import (
     Edit,
     cut_cones,
+    disconnect,
     drop_chunks,
     drop_dead,
     drop_one_output,
@@ -58,6 +59,7 @@ PASSES = (
     Pass(name="drop-one-output", edit=drop_one_output),
     Pass(name="drop-2-statements", edit=drop_chunks(2)),
     Pass(name="drop-1-statement", edit=drop_chunks(1)),
+    Pass(name="disconnect", edit=disconnect),
     Pass(name="merge-inputs", edit=merge_inputs),
     Pass(name="reuse-operands", edit=reuse_operands),
     Pass(name="plain-details", edit=plain_details),

@@ -133,9 +133,10 @@ def drop_dim(program: Program, dims: Mapping[str, int]) -> Draft | None:
     return refit(program, inputs, variants, fits)
 
 
-def is_dim(name: str) -> bool:
-    """Whether a parameter of this name counts dims, not elements."""
-    return name.startswith(("dim", "axis", "source", "destination", "start_dim", "end_dim"))
+_DIMS = frozenset({"dim", "dims", "dim0", "dim1", "start_dim", "end_dim"})
+"""Parameters that name dims: a change of sizes leaves them alone."""
+_SIZES = frozenset({"shape", "sizes", "size"})
+"""Parameters that are sizes: a change of sizes changes them."""
 
 
 def _combined(node: Node, choices: Sequence[Sequence[Literal]]) -> Iterator[Pairs]:
@@ -147,11 +148,22 @@ def _combined(node: Node, choices: Sequence[Sequence[Literal]]) -> Iterator[Pair
 
 
 def _size_variants(program: Program, node: Node, operands: Sequence[Type], sizes: Mapping[int, int]) -> Iterator[Pairs]:
-    """Parameters with sizes exchanged; as they were; and shapes with one entry made to fit."""
-    exchanged = tuple((name, value if is_dim(name) else _exchanged(value, sizes)) for name, value in node.params)
+    """Parameters with sizes exchanged; shapes with one entry made to fit; positions and counts brought within range."""
+    exchanged = tuple((name, _exchanged(value, sizes) if name in _SIZES else value) for name, value in node.params)
     yield exchanged
-    yield node.params
     yield from _fitted(program, node, operands, exchanged)
+    choices = [
+        (value,) if name in _DIMS else dict.fromkeys((kept, value, *_within(value, sizes)))
+        for (name, value), (_, kept) in zip(node.params, exchanged, strict=True)
+    ]
+    yield from _combined(node, [tuple(options) for options in choices])
+
+
+def _within(value: Literal, sizes: Mapping[int, int]) -> Iterator[Literal]:
+    """What a position or a count may become when sizes shrink."""
+    yield _exchanged(value, sizes)
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield from (0, 1)
 
 
 def _fitted(program: Program, node: Node, operands: Sequence[Type], pairs: Pairs) -> Iterator[Pairs]:
@@ -161,7 +173,7 @@ def _fitted(program: Program, node: Node, operands: Sequence[Type], pairs: Pairs
     before = program.types[node.args[0]]
     for place, ((name, value), (_, old)) in enumerate(zip(pairs, node.params, strict=True)):
         shape, original = _integers(value), _integers(old)
-        if shape is None or original is None or is_dim(name) or not isinstance(before, TensorType):
+        if shape is None or original is None or name in _DIMS or not isinstance(before, TensorType):
             continue
         if prod(original) != before.numel:
             continue

@@ -58,6 +58,16 @@ def cut_cones(program: Program) -> Iterator[Draft]:
             yield from _cut(program, tuple(node for node in program.nodes if node.name == name))
 
 
+def disconnect(program: Program) -> Iterator[Draft]:
+    """Make one intermediate value an input, but return what it was made of: for two parts that need each other."""
+    made = {node.name for node in program.nodes}
+    for node in reversed(program.nodes):
+        feeders = tuple(name for name in node.args if name in made and name not in program.outputs)
+        if feeders:
+            for edited in _cut(program, (node,)):
+                yield replace(edited, outputs=tuple(dict.fromkeys((*feeders, *edited.outputs))))
+
+
 def merge_inputs(program: Program) -> Iterator[Draft]:
     """Use one input where two of the same type are used."""
     specs = program.inputs

@@ -57,7 +57,7 @@ def operators(program: Program) -> tuple[str, ...]:
             continue
         seen.add(name)
         if operands_done:
-            names[nodes[name].op] = None
+            names[_plain(nodes[name].op)] = None
         else:
             stack.append((name, True))
             stack.extend((arg, False) for arg in reversed(nodes[name].args))
@@ -68,8 +68,13 @@ def _digests(program: Program) -> Mapping[str, str]:
     """For every name a digest of the expression that it stands for."""
     digests = {spec.name: _input_digest(spec) for spec in program.inputs}
     for node in program.nodes:
-        digests[node.name] = _digest(node.op, *(digests[name] for name in node.args))
+        digests[node.name] = _digest(_plain(node.op), *(digests[name] for name in node.args))
     return digests
+
+
+def _plain(op: str) -> str:
+    """An operator's name without the dims that it works on: `index` for `index_0` and `index_12`."""
+    return op.rstrip("0123456789").rstrip("_") if op[-1].isdigit() else op
 
 
 def _input_digest(spec: InputSpec) -> str:

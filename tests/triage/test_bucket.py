@@ -43,6 +43,11 @@ def test_shapes_and_names_do_not_matter() -> None:
     assert bucket(chain("relu", "sum"), WRONG) == bucket(chain("relu", "sum", rows=9, stem="other"), WRONG)
 
 
+def test_dims_in_operator_names_do_not_matter() -> None:
+    assert bucket(chain("index_0", "sum"), WRONG) == bucket(chain("index_12", "sum"), WRONG)
+    assert bucket(chain("index_0", "add_"), WRONG).slug == "wrong-result-index-add_"
+
+
 def test_order_of_statements_and_outputs_does_not_matter() -> None:
     assert bucket(two_outputs(swapped=False), WRONG) == bucket(two_outputs(swapped=True), WRONG)
 
