@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
-from fuzzer.simnpu import eager_backward, eager_special
+from fuzzer.simnpu import eager_backward, eager_npu, eager_special
 from fuzzer.simnpu.aliasing import alias, to_device
 from fuzzer.simnpu.eager_random import generator_for, seeded_default
 
 KEY = "PrivateUse1"
+AUTOGRAD_KEY = "AutogradPrivateUse1"
 
 NATIVE = frozenset(
     {
@@ -43,7 +44,22 @@ NATIVE = frozenset(
 )
 """Operators that only deal in metadata and storage: torch_npu's own run unchanged."""
 
-MIXED_DEVICES = frozenset({"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"})
+COMPOSITE = (
+    "aten::fill_diagonal_",
+    "aten::gru.input",
+    "aten::lstm.data",
+    "aten::lstm.input",
+    "aten::lstm_cell",
+    "aten::max.out",
+    "aten::min.out",
+    "aten::nanmean.out",
+    "aten::one_hot",
+)
+"""Operators whose torch_npu kernel, registered above autograd, calls the device with no dispatch in between."""
+
+MIXED_DEVICES = frozenset(
+    {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
+)
 """Operators that torch lets take CPU tensors with dimensions (indices) beside device tensors."""
 
 Kernel = Callable[..., Any]
@@ -337,30 +353,41 @@ _libraries: list[torch.library.Library] = []
 """Kept alive: a Library that goes away takes its registrations with it."""
 
 
+def _kernel_for(name: str) -> Kernel | None:
+    """The host kernel of a dispatcher name, None where torch_npu's own stays."""
+    namespace, _, rest = name.partition("::")
+    for kernels in (eager_special.KERNELS, eager_backward.KERNELS, eager_npu.KERNELS):
+        if name in kernels:
+            return kernels[name]
+    if rest in (NATIVE if namespace == "aten" else eager_npu.NATIVE):
+        return None
+    if namespace == "aten" and runs_on_cpu(name):
+        return wrap(plan_of(overload_named(name)))
+    return refuse(name)
+
+
+def composite(name: str) -> Kernel:
+    """The kernel that runs torch's own definition of an operator in terms of others."""
+    call: Kernel = overload_named(name).decompose  # type: ignore[union-attr]
+    return call
+
+
 def install_eager() -> int:
-    """Replaces torch_npu's device kernels; gives the number of operators that run on the host now. Idempotent."""
+    """Replaces torch_npu's device kernels; gives the number of operators that were replaced. Idempotent."""
     if _libraries:
         return 0
-    names = torch._C._dispatch_get_registrations_for_dispatch_key(KEY)
     libraries = {namespace: torch.library.Library(namespace, "IMPL") for namespace in ("aten", "npu")}
-    running = 0
-    for name in sorted(names):
-        namespace, _, rest = name.partition("::")
-        if namespace not in libraries:
+    replaced = 0
+    for name in sorted(torch._C._dispatch_get_registrations_for_dispatch_key(KEY)):
+        namespace = name.partition("::")[0]
+        # Some names are registered under `aten` by mistake, with no schema there: nothing can call them.
+        if namespace not in libraries or overload_named(name) is None:
             continue
-        special = eager_special.KERNELS.get(name) or eager_backward.KERNELS.get(name)
-        if special is None and (rest in NATIVE if namespace == "aten" else rest in eager_special.NATIVE_NPU):
-            continue
-        op = overload_named(name)
-        if op is None:
-            continue  # registered under `aten` without a schema there: unreachable
-        if special is not None:
-            kernel = special
-        elif namespace == "aten" and runs_on_cpu(name):
-            kernel = wrap(plan_of(op))
-        else:
-            kernel = refuse(name)
-        libraries[namespace].impl(op, kernel, KEY, allow_override=True)
-        running += special is not None or (namespace == "aten" and runs_on_cpu(name))
+        kernel = composite(name) if name in COMPOSITE else _kernel_for(name)
+        if kernel is not None:
+            libraries[namespace].impl(overload_named(name), kernel, KEY, allow_override=True)
+            replaced += 1
+    for name in COMPOSITE:
+        libraries["aten"].impl(overload_named(name), composite(name), AUTOGRAD_KEY, allow_override=True)
     _libraries.extend(libraries.values())
-    return running
+    return replaced

@@ -25,6 +25,11 @@ def _device_generator(device: torch.device) -> torch.Generator:
     return generator
 
 
+def seed_for(device: torch.device) -> int:
+    """A seed of 64 bits for one draw from the default generator of `device`, which moves on."""
+    return _advance(_device_generator(device))
+
+
 def generator_for(given: torch.Generator | None, device: torch.device) -> torch.Generator:
     """A CPU generator for one draw on `device`, from the generator that the caller gave or the device's own."""
     if given is not None and given.device.type == "cpu":
@@ -38,7 +43,7 @@ def seeded_default(device: torch.device) -> Iterator[None]:
     """Inside, the CPU's default generator stands for the device's; afterwards it is as it was."""
     default = torch.default_generator
     state = default.get_state()
-    default.manual_seed(_advance(_device_generator(device)))
+    default.manual_seed(seed_for(device))
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Eager operators that need more than their CPU kernel: copies between devices, and operators that only an NPU has."""
+"""Eager operators that need more than their CPU kernel: copies between devices, and mixed-precision products."""
 
 from __future__ import annotations
 
@@ -9,23 +9,6 @@ from typing import Any
 import torch
 
 from fuzzer.simnpu.aliasing import alias, to_device
-
-NATIVE_NPU = frozenset(
-    {
-        "_npu_format_cast",
-        "_npu_format_cast.aclnn",
-        "_npu_format_cast.input_dtype",
-        "empty_with_format",
-        "get_npu_format",
-        "get_storage_size",
-        "npu_format_cast",
-        "npu_format_cast.Tensor",
-        "npu_format_cast_",
-        "npu_format_cast_.acl_format",
-        "unsafe_empty_with_format",
-    }
-)
-"""`npu` operators about storage formats: the stand-in only knows the base format, which torch_npu handles by itself."""
 
 
 def copy_(destination: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -46,7 +29,9 @@ def to_copy(
 ) -> torch.Tensor:
     """`_to_copy`: a new tensor in another dtype or on another device, with the strides that the CPU gives it."""
     target = tensor.device if device is None else torch.device(device)
-    copied = torch.ops.aten._to_copy(alias(tensor), dtype=dtype, layout=layout, memory_format=memory_format)
+    copied: torch.Tensor = torch.ops.aten._to_copy(
+        alias(tensor), dtype=dtype, layout=layout, memory_format=memory_format
+    )
     if target.type != "npu":
         return copied.pin_memory() if pin_memory else copied
     return to_device(copied, target)
@@ -63,26 +48,19 @@ def copy_from_and_resize(source: torch.Tensor, destination: torch.Tensor) -> tor
     return copy_(destination, source)
 
 
-def dtype_cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """`npu_dtype_cast`: a copy in another dtype, with the strides kept."""
-    return tensor.to(dtype)
-
-
 def mm_dtype(left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Matrix product that accumulates and answers in `dtype`."""
-    return torch.matmul(left.to(dtype), right.to(dtype))
+    """`mm` and `bmm` that accumulate and answer in `dtype`."""
+    return to_device(alias(left).to(dtype) @ alias(right).to(dtype), left.device)
 
 
 KERNELS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        "aten::_to_copy": to_copy,
-        "aten::copy_": copy_,
-        "aten::_local_scalar_dense": local_scalar_dense,
         "aten::_copy_from_and_resize": copy_from_and_resize,
-        "aten::mm.dtype": mm_dtype,
+        "aten::_local_scalar_dense": local_scalar_dense,
+        "aten::_to_copy": to_copy,
         "aten::bmm.dtype": mm_dtype,
-        "npu::_npu_dtype_cast": dtype_cast,
-        "npu::_npu_dtype_cast_backward": dtype_cast,
+        "aten::copy_": copy_,
+        "aten::mm.dtype": mm_dtype,
     }
 )
 """Hand-written kernels by dispatcher name."""
