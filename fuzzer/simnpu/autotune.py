@@ -27,8 +27,8 @@ def starting_at(configs: Sequence[Any], first: int) -> list[Any]:
 
 
 def most_telling(errors: Sequence[BaseException]) -> KernelCompileError | None:
-    """Of the failures of all configurations the one to report: any before one that only did not fit."""
-    found = [error for error in map(find_compile_error, errors) if error is not None]
+    """Of the failures of all configurations the one to report: the last that is more than not fitting."""
+    found = [error for error in map(find_compile_error, reversed(errors)) if error is not None]
     defects = [error for error in found if not isinstance(error, UnifiedBufferOverflow)]
     return next(iter(defects or found), None)
 
@@ -135,6 +135,7 @@ def replace_default(module: ModuleType, tile_config: int) -> None:
             precompile_current(self, compile_fn)
 
     autotuner._precompile_configs_once = precompile_configs_once
+    autotuner._precompile_configs_parallel_once = precompile_configs_once
     autotuner._precompile_current_configs = precompile_current_configs
     autotuner._should_skip_autotune_for_determinism = lambda self: True
 

