@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
 
 from fuzzer.simnpu.environment import require
 from fuzzer.simnpu.options import SimOptions, SimulatorError
@@ -17,6 +21,8 @@ ENVIRONMENT = {
     "PYTORCH_NO_NPU_MEMORY_CACHING": "1",
     # No launch thread: everything is synchronous, and the process may fork.
     "TASK_QUEUE_ENABLE": "0",
+    # No warnings about a CANN of some other version: there is none.
+    "TORCH_NPU_WARNING_DISABLE": "1",
     # Kernels are compiled in this process, where the driver is; nothing is taken from an earlier run.
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "TORCH_WARM_POOL": "0",
@@ -30,6 +36,31 @@ _installed: SimOptions | None = None
 def installed_options() -> SimOptions | None:
     """The options of the machine that `install` has put in place in this process, or None."""
     return _installed
+
+
+@contextmanager
+def _quiet_about_cann() -> Iterator[None]:
+    """Takes torch_npu's line about ASCEND_HOME_PATH off standard output; any other line comes after, unchanged."""
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        kept = [line for line in printed.getvalue().splitlines(keepends=True) if "ASCEND_HOME_PATH" not in line]
+        sys.stdout.writelines(kept)
+
+
+def _allow_fork() -> None:
+    """Lets a forked child go on with the device: its memory is the parent's, copied. A real device cannot do that."""
+    from multiprocessing.util import register_after_fork
+
+    module = importlib.import_module("torch_npu.npu")
+
+    def keep_initialized(module: Any) -> None:
+        module._initialized = module._initialized or module._is_internal_in_bad_fork
+        module._is_internal_in_bad_fork = False
+
+    register_after_fork(module, keep_initialized)
 
 
 def _check_order(options: SimOptions) -> bool:
@@ -63,7 +94,7 @@ def install(options: SimOptions | None = None) -> None:
     preload(options)
     import torch
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _quiet_about_cann():
         warnings.simplefilter("ignore")  # torch_npu warns at import about a CANN that is not there
         importlib.import_module("torch_npu")
         if not torch.npu.is_available():
@@ -75,4 +106,5 @@ def install(options: SimOptions | None = None) -> None:
         install_eager()
         install_kernels(options)
         importlib.import_module("torch_npu._inductor")
+    _allow_fork()
     _installed = options

@@ -18,7 +18,9 @@ static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 #define SIGNAL_COUNT (sizeof SIGNALS / sizeof *SIGNALS)
 
 static struct sigaction previous[SIGNAL_COUNT];
-static char kernel_name[256];
+static char kernel_name[256]; /* the kernel that runs */
+static char last_kernel[256]; /* the one that ran last, for damage found afterwards */
+static int kernel_ran;
 static int fault_fd = -1;
 
 /* A line built without the C library's formatting, which is not safe in a signal handler. */
@@ -85,12 +87,12 @@ static void put_block(struct line *record, struct line *text, const struct simnp
     put(text, " bytes");
 }
 
-static void put_kernel(struct line *record, struct line *text) {
+static void put_kernel(struct line *record, struct line *text, const char *where, const char *name) {
     put(record, "\", \"kernel\": \"");
-    put(record, kernel_name);
+    put(record, name);
     put(record, "\"");
-    put(text, " in kernel ");
-    put(text, kernel_name[0] ? kernel_name : "(none)");
+    put(text, where);
+    put(text, name[0] ? name : "(none)");
 }
 
 static void emit(struct line *record, struct line *text) {
@@ -104,7 +106,7 @@ void simnpu_report_damage(const struct simnpu_block *block, long distance) {
     put(&record, "{\"event\": \"overwrite\", \"signal\": \"\", \"address\": \"0x");
     put_number(&record, (uintptr_t)block->start + (distance > 0 ? block->size - 1 : 0) + (uintptr_t)distance, 16);
     put(&text, "simnpu: overwrite found");
-    put_kernel(&record, &text);
+    put_kernel(&record, &text, " after kernel ", kernel_name[0] ? kernel_name : last_kernel);
     put(&text, ": ");
     put_block(&record, &text, block, distance);
     emit(&record, &text);
@@ -125,7 +127,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         put_number(&text, address, 16);
         put(&record, "\", \"address\": \"0x");
         put_number(&record, address, 16);
-        put_kernel(&record, &text);
+        put_kernel(&record, &text, " in kernel ", kernel_name);
         const struct simnpu_block *block = simnpu_nearest(address);
         if (block != NULL) {
             uintptr_t start = (uintptr_t)block->start, end = start + block->size;
@@ -138,7 +140,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         }
     } else {
         put(&record, "\", \"address\": \"");
-        put_kernel(&record, &text);
+        put_kernel(&record, &text, " in kernel ", kernel_name);
         put(&record, "}\n");
     }
     emit(&record, &text);
@@ -174,8 +176,13 @@ EXPORT void simnpu_set_kernel(const char *name) {
         for (; name[length] != 0 && length < sizeof kernel_name - 1; length++)
             kernel_name[length] = name[length] == '"' || name[length] == '\\' || name[length] < ' ' ? '?' : name[length];
     kernel_name[length] = 0;
-    if (length > 0) simnpu_watch_faults();
+    if (length == 0) return;
+    memcpy(last_kernel, kernel_name, length + 1);
+    kernel_ran = 1;
+    simnpu_watch_faults();
 }
+
+int simnpu_kernel_ran(void) { return __atomic_exchange_n(&kernel_ran, 0, __ATOMIC_RELAXED); }
 
 /* Where records go: a descriptor, or -1 for none. Set from SIMNPU_FAULT_FD when the library is loaded. */
 EXPORT void simnpu_set_fault_fd(int fd) { fault_fd = fd; }

@@ -53,4 +53,7 @@ aclError simnpu_pending_error(void);
 
 int32_t simnpu_current_device(void);
 
+/* Whether a kernel was named since the last call. */
+int simnpu_kernel_ran(void);
+
 #endif
