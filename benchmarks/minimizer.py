@@ -21,7 +21,7 @@ from rich.table import Table
 from fuzzer.generators import generate
 from fuzzer.minimize import Budget, Minimized, minimize
 from fuzzer.ops import BY_NAME, Family
-from fuzzer.program import Node, Program, TensorType
+from fuzzer.program import Mode, Node, Program, TensorType, Type
 
 Holds = Callable[[Program], bool]
 
@@ -71,6 +71,8 @@ def plant(program: Program, random: Random) -> Iterator[Planted]:
         yield Planted(kind="chain of 2", program=program, holds=_chained(ops, 0), minimum=2)
         needed = max(1, elements(program, second) // 3)
         yield Planted(kind="chain of 2, sized", program=program, holds=_chained(ops, needed), minimum=2)
+        needs = program.types[second.args[0]]
+        yield Planted(kind="chain of 2, same type", program=program, holds=_typed(ops, needs, program.mode), minimum=2)
     if triples:
         ops3 = tuple(node.op for node in random.choice(triples))
         yield Planted(kind="chain of 3", program=program, holds=_chained(ops3, 0), minimum=3)
@@ -85,6 +87,13 @@ def plant(program: Program, random: Random) -> Iterator[Planted]:
 
 def _chained(ops: Sequence[str], needed: int) -> Holds:
     return lambda program: any(elements(program, chain[-1]) >= needed for chain in chains(program, ops))
+
+
+def _typed(ops: Sequence[str], needs: Type, mode: Mode) -> Holds:
+    """The chain, on the very shape, dtype and mode: nothing but statements and inputs can go."""
+    return lambda program: (
+        program.mode == mode and any(program.types[chain[-1].args[0]] == needs for chain in chains(program, ops))
+    )
 
 
 def _scattered(one: str, other: str) -> Holds:
@@ -127,14 +136,16 @@ def main() -> None:
         for planted in plant(program, Random(index)):
             rows.setdefault(planted.kind, []).append((planted, measure(planted, options.evaluations)))
 
-    table = Table(title=f"minimizer: {options.programs} programs of seed {options.seed}")
+    table = Table(
+        title=f"evaluations to minimize defects planted in {options.programs} programs of seed {options.seed}"
+    )
     for heading in (
         "planted",
         "programs",
         "statements",
         "left",
-        "at minimum",
-        "evaluations",
+        "minimal",
+        "median",
         "90 %",
         "worst",
         "ms each",
@@ -155,7 +166,7 @@ def main() -> None:
             str(costs[-1]),
             f"{1000 * spent:.1f}",
         )
-    Console().print(table)
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fuzzer.minimize.draft import Draft, draft
+from fuzzer.minimize.draft import Draft, draft, fitting_layout
+from fuzzer.minimize.refit import infer
 from fuzzer.minimize.size import REGIMES, weight
 from fuzzer.ops import BY_NAME
-from fuzzer.program import DType, InputSpec, Layout, LayoutKind, Literal, Mode, Program, Regime
+from fuzzer.program import DType, InputSpec, Layout, LayoutKind, Literal, Mode, Node, Program, Regime, TensorType, Type
 
 _PLAIN_REGIMES = (Regime.ONES, Regime.NORMAL, Regime.IOTA, Regime.EXACT)
 _PLAIN_INDEX_REGIMES = (Regime.ZEROS, Regime.IOTA, Regime.INDEX)
@@ -16,15 +17,10 @@ _PLAIN_INDEX_REGIMES = (Regime.ZEROS, Regime.IOTA, Regime.INDEX)
 
 def plain_details(program: Program) -> Iterator[Draft]:
     """Everything but values as plain as can be at once: mode, layouts, dtypes, seeds; then all but the mode."""
-    inputs = tuple(
-        replace(spec, layout=Layout(), seed=position, type=replace(spec.type, dtype=_plain_dtype(spec.type.dtype)))
-        for position, spec in enumerate(program.inputs)
-    )
-    nodes = tuple(
-        replace(node, params=tuple((name, _plain_name(value)) for name, value in node.params)) for node in program.nodes
-    )
-    yield draft(program, inputs=inputs, nodes=nodes, mode=Mode())
-    yield draft(program, inputs=inputs, nodes=nodes)
+    plain = _plainly_typed(program)
+    inputs = tuple(replace(spec, layout=Layout(), seed=position) for position, spec in enumerate(plain.inputs))
+    yield replace(plain, inputs=inputs, mode=Mode())
+    yield replace(plain, inputs=inputs)
 
 
 def plain_mode(program: Program) -> Iterator[Draft]:
@@ -45,21 +41,18 @@ def plain_layouts(program: Program) -> Iterator[Draft]:
     for position, spec in enumerate(program.inputs):
         yield _one_input(program, position, replace(spec, layout=Layout()))
         if spec.layout.kind is LayoutKind.STRIDED:
-            yield _one_input(program, position, replace(spec, layout=replace(spec.layout, offset=0)))
+            plain = fitting_layout(replace(spec.layout, offset=0), spec.type.shape)
+            yield _one_input(program, position, replace(spec, layout=plain))
             yield _one_input(program, position, replace(spec, layout=replace(spec.layout, step=2)))
-            yield _one_input(program, position, replace(spec, layout=replace(spec.layout, step=1)))
+            plain = fitting_layout(replace(spec.layout, step=1), spec.type.shape)
+            yield _one_input(program, position, replace(spec, layout=plain))
 
 
 def plain_dtypes(program: Program) -> Iterator[Draft]:
-    """float32 and int64: wherever another dtype is written, then for one input, then for one statement."""
-    inputs = tuple(
-        replace(spec, type=replace(spec.type, dtype=_plain_dtype(spec.type.dtype))) for spec in program.inputs
-    )
-    nodes = tuple(
-        replace(node, params=tuple((name, _plain_name(value)) for name, value in node.params)) for node in program.nodes
-    )
-    yield draft(program, inputs=inputs, nodes=nodes)
-    for position, spec in enumerate(inputs):
+    """float32 and int64: wherever another dtype is written, casts left out; then one input after the other."""
+    plain = _plainly_typed(program)
+    yield plain
+    for position, spec in enumerate(plain.inputs):
         yield _one_input(program, position, spec)
 
 
@@ -88,10 +81,7 @@ def plain_ops(program: Program) -> Iterator[Draft]:
     for place in range(len(program.nodes) - 1, -1, -1):
         node = program.nodes[place]
         for op in _plainer_ops(node.op):
-            template = BY_NAME[op].template
-            params = tuple((name, value) for name, value in node.params if f"{name}}}" in template)
-            plainer = replace(node, op=op, params=params)
-            yield draft(program, nodes=(*program.nodes[:place], plainer, *program.nodes[place + 1 :]))
+            yield draft(program, nodes=(*program.nodes[:place], replace(node, op=op), *program.nodes[place + 1 :]))
 
 
 def plain_seeds(program: Program) -> Iterator[Draft]:
@@ -110,6 +100,28 @@ def _plainer_ops(op: str) -> Iterator[str]:
     for stem in stems:
         if stem != op and stem in BY_NAME and [slot.name for slot in BY_NAME[stem].slots] == taken:
             yield stem
+
+
+def _plainly_typed(program: Program) -> Draft:
+    """float32 and int64 throughout, without the casts that then do nothing."""
+    inputs = tuple(
+        replace(spec, type=replace(spec.type, dtype=_plain_dtype(spec.type.dtype))) for spec in program.inputs
+    )
+    types: dict[str, Type] = {spec.name: spec.type for spec in inputs}
+    names: dict[str, str] = {}
+    nodes: list[Node] = []
+    for old in program.nodes:
+        args = tuple(names.get(name, name) for name in old.args)
+        node = replace(old, args=args, params=tuple((name, _plain_name(value)) for name, value in old.params))
+        kind = infer(node.op, tuple(types[name] for name in args), node.params)
+        first = types[args[0]]
+        if kind is None and isinstance(first, TensorType) and str(first.dtype) in [value for _, value in node.params]:
+            names[node.name] = args[0]
+        else:
+            types[node.name] = node.type if kind is None else kind
+            nodes.append(node)
+    outputs = tuple(dict.fromkeys(names.get(name, name) for name in program.outputs))
+    return draft(program, inputs=inputs, nodes=tuple(nodes), outputs=outputs)
 
 
 def _plainer_literals(value: Literal) -> Iterator[Literal]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fuzzer.ops import BY_NAME, Trait
-from fuzzer.program import InputSpec, Mode, Node, Program, Regime, ScalarType, TensorType
+from fuzzer.program import (
+    DType,
+    InputSpec,
+    Layout,
+    LayoutKind,
+    Literal,
+    Mode,
+    Node,
+    Program,
+    Regime,
+    ScalarType,
+    TensorType,
+)
 from fuzzer.retype import retype
 
 
@@ -45,8 +57,21 @@ def settle(edited: Draft) -> Iterator[Program]:
     """
     pure = _prune(edited, keep_effects=False)
     for kept in (pure,) if (full := _prune(edited, keep_effects=True)) == pure else (pure, full):
-        if kept.outputs and (program := retype(kept.inputs, kept.nodes, kept.outputs, kept.mode)) is not None:
+        nodes = tuple(_spelled(node) for node in kept.nodes)
+        if kept.outputs and (program := retype(kept.inputs, nodes, kept.outputs, kept.mode)) is not None:
             yield renumber(program)
+
+
+def _spelled(node: Node) -> Node:
+    """`node` with its parameters as its operator spells them: a tuple where several may stand, and no other ones."""
+    template = BY_NAME[node.op].template
+    params: list[tuple[str, Literal]] = []
+    for name, value in node.params:
+        if f"{{*{name}}}" in template:
+            params.append((name, value if isinstance(value, tuple) else (value,)))
+        elif f"{{{name}}}" in template:
+            params.append((name, value))
+    return replace(node, params=tuple(params))
 
 
 def acts(node: Node) -> bool:
@@ -79,10 +104,7 @@ def renumber(program: Program) -> Program:
         stem = "v" if isinstance(node.type, ScalarType) else "t"
         names[node.name] = f"{stem}{position}"
     return Program(
-        inputs=tuple(
-            InputSpec(name=names[spec.name], type=spec.type, regime=spec.regime, layout=spec.layout, seed=spec.seed)
-            for spec in program.inputs
-        ),
+        inputs=tuple(replace(spec, name=names[spec.name]) for spec in program.inputs),
         nodes=rename(program.nodes, names),
         outputs=tuple(names[name] for name in program.outputs),
         mode=program.mode,
@@ -92,26 +114,34 @@ def renumber(program: Program) -> Program:
 def rename(nodes: Collection[Node], names: Mapping[str, str]) -> tuple[Node, ...]:
     """`nodes` with each name, defined or used, exchanged as `names` says."""
     return tuple(
-        Node(
-            name=names.get(node.name, node.name),
-            op=node.op,
-            args=tuple(names.get(name, name) for name in node.args),
-            params=node.params,
-            type=node.type,
-        )
+        replace(node, name=names.get(node.name, node.name), args=tuple(names.get(name, name) for name in node.args))
         for node in nodes
     )
 
 
-def fresh_input(name: str, kind: TensorType) -> InputSpec:
+def fresh_input(name: str, kind: TensorType, seed: int) -> InputSpec:
     """An input that can stand for a value of type `kind`: bounded integers stay within their bound."""
-    if kind.dtype.is_floating:
+    if not kind.dtype.is_integer:
         regime = Regime.NORMAL
     elif kind.high is not None:
         regime = Regime.INDEX
     else:
         regime = Regime.EXACT
-    return InputSpec(name=name, type=kind, regime=regime)
+    return InputSpec(name=name, type=kind, regime=regime, seed=seed)
+
+
+def fitting_layout(layout: Layout, shape: Sequence[int]) -> Layout:
+    """The layout for a tensor whose shape has changed: without the dims that have no room for it any more."""
+    match layout.kind:
+        case LayoutKind.EXPANDED:
+            dims = tuple(dim for dim in layout.dims if shape[dim] > 1)
+            return replace(layout, dims=dims) if dims else Layout()
+        case LayoutKind.PERMUTED:
+            return layout if layout.dims != tuple(range(len(shape))) else Layout()
+        case LayoutKind.STRIDED:
+            return layout if layout.dims and (layout.offset, layout.step) != (0, 1) else Layout()
+        case _:
+            return layout
 
 
 def _stem(spec: InputSpec) -> str:
@@ -119,4 +149,4 @@ def _stem(spec: InputSpec) -> str:
         return "index"
     if spec.regime is Regime.LENGTHS:
         return "lengths"
-    return "mask" if spec.type.dtype.value == "bool" else "x"
+    return "mask" if spec.type.dtype is DType.BOOL else "x"

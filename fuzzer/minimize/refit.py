@@ -11,9 +11,10 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from fuzzer.minimize.draft import Draft, draft
+from fuzzer.input_source import check_input
+from fuzzer.minimize.draft import Draft, draft, fitting_layout
 from fuzzer.ops import BY_NAME, IllTyped, Params
-from fuzzer.program import InputSpec, Literal, Node, Program, Regime, TensorType, Type
+from fuzzer.program import InputSpec, Layout, Literal, Node, Program, Regime, TensorType, Type
 
 Pairs: TypeAlias = "tuple[tuple[str, Literal], ...]"
 Variants: TypeAlias = Callable[[Node, Sequence[Type]], Iterable[Pairs]]
@@ -27,7 +28,9 @@ _MAX_VARIANTS = 64
 
 def refit(program: Program, inputs: Sequence[InputSpec], variants: Variants, fits: Fits) -> Draft | None:
     """`program` on other inputs (same names), or None where no variant of some statement fits."""
-    if any(_overfull(spec) for spec in inputs):
+    try:
+        inputs = tuple(check_input(spec) for spec in inputs)
+    except IllTyped:
         return None
     types: dict[str, Type] = {spec.name: spec.type for spec in inputs}
     nodes: list[Node] = []
@@ -41,7 +44,7 @@ def refit(program: Program, inputs: Sequence[InputSpec], variants: Variants, fit
             return None
         types[node.name] = kind
         nodes.append(replace(node, params=pairs, type=kind))
-    return draft(program, inputs=tuple(inputs), nodes=tuple(nodes))
+    return draft(program, inputs=inputs, nodes=tuple(nodes))
 
 
 def infer(op: str, operands: tuple[Type, ...], pairs: Pairs) -> Type | None:
@@ -50,18 +53,6 @@ def infer(op: str, operands: tuple[Type, ...], pairs: Pairs) -> Type | None:
         return BY_NAME[op].infer(operands, Params(pairs))
     except IllTyped:
         return None
-
-
-def _overfull(spec: InputSpec) -> bool:
-    """Whether the bound is too small for that many distinct, or positive, values."""
-    high = spec.type.high
-    match spec.regime:
-        case Regime.UNIQUE:
-            return high is not None and spec.type.numel > high
-        case Regime.LENGTHS:
-            return high is not None and spec.type.numel > high - 1
-        case _:
-            return False
 
 
 def resize(program: Program, value: int, smaller: int) -> Draft | None:
@@ -98,7 +89,8 @@ def resize_dim(program: Program, position: int, dim: int, smaller: int) -> Draft
     spec = program.inputs[position]
     shape = (*spec.type.shape[:dim], smaller, *spec.type.shape[dim + 1 :])
     inputs = list(program.inputs)
-    inputs[position] = replace(spec, type=replace(spec.type, shape=shape))
+    layout = fitting_layout(spec.layout, shape)
+    inputs[position] = replace(spec, type=replace(spec.type, shape=shape), layout=layout)
     sizes = {spec.type.shape[dim]: smaller}
 
     def variants(node: Node, operands: Sequence[Type]) -> Iterator[Pairs]:
@@ -203,7 +195,8 @@ def _resized(spec: InputSpec, sizes: Mapping[int, int]) -> InputSpec:
         extra = 1 if spec.regime is Regime.LENGTHS else 0
         bounds = [after for before, after in sizes.items() if after < high - extra <= before]
         high = min(bounds, default=high - extra) + extra
-    return replace(spec, type=replace(spec.type, shape=shape, high=high))
+    changed = replace(spec.type, shape=shape, high=high)
+    return replace(spec, type=changed, layout=fitting_layout(spec.layout, shape))
 
 
 def _equations(program: Program) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -267,8 +260,8 @@ def _without_dim(spec: InputSpec, dim: int) -> InputSpec:
     """An input without one dim; its layout is kept where it can be."""
     shape = spec.type.shape[:dim] + spec.type.shape[dim + 1 :]
     kept = tuple(entry - (entry > dim) for entry in spec.layout.dims if entry != dim)
-    layout = replace(spec.layout, dims=kept) if kept else type(spec.layout)()
-    return replace(spec, type=replace(spec.type, shape=shape), layout=layout)
+    layout = replace(spec.layout, dims=kept) if kept else Layout()
+    return replace(spec, type=replace(spec.type, shape=shape), layout=fitting_layout(layout, shape))
 
 
 def _lost(old: Type, new: Type) -> int | None:

@@ -31,6 +31,9 @@ REGIMES = (
     Regime.WIDE,
     Regime.SPECIALS,
 )
+_BOUNDED = (Regime.INDEX, Regime.UNIQUE, Regime.LENGTHS)
+"""Regimes whose bound is a choice; the others' follows from shape and regime."""
+_SEEDLESS = (Regime.IOTA, Regime.ZEROS, Regime.ONES)
 _LAYOUTS = (LayoutKind.CONTIGUOUS, LayoutKind.PERMUTED, LayoutKind.STRIDED, LayoutKind.EXPANDED)
 
 
@@ -47,14 +50,14 @@ def size(program: Program) -> Size:
         len(program.inputs),
         sum(kind.numel for kind in types),
         sum(kind.rank for kind in types),
-        sum(spec.type.high or 0 for spec in program.inputs),
+        sum(spec.type.high or 0 for spec in program.inputs if spec.regime in _BOUNDED),
         mode.training + mode.dynamic + mode.calls - 1 + len(mode.config),
         sum(_layout_weight(spec) for spec in program.inputs),
         sum(DTYPES.index(spec.type.dtype) for spec in program.inputs),
         sum(REGIMES.index(spec.regime) for spec in program.inputs),
         sum(len(node.op) for node in program.nodes),
         sum(weight(value) for node in program.nodes for _, value in node.params),
-        sum(spec.seed != position for position, spec in enumerate(program.inputs)),
+        sum(spec.seed != position and spec.regime not in _SEEDLESS for position, spec in enumerate(program.inputs)),
     )
 
 

@@ -111,7 +111,7 @@ def _cut(program: Program, chunk: Sequence[Node]) -> Iterator[Draft]:
     for node in chunk:
         if node.name in gone & needed and isinstance(node.type, TensorType):
             names[node.name] = _unused(f"cut_{node.name}", taken)
-            inputs.append(fresh_input(names[node.name], node.type))
+            inputs.append(fresh_input(names[node.name], node.type, seed=len(inputs)))
     outputs = _retreat(program, gone, needed)
     if outputs:
         yield _renamed(program, names, inputs, rest, outputs)

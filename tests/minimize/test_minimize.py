@@ -181,6 +181,14 @@ def test_details_end_at_their_plainest() -> None:
     assert (only.type.dtype, only.layout, only.regime, only.seed) == (F32, Layout(), Regime.ONES, 0)
 
 
+def test_casts_that_do_nothing_in_float32_go_with_the_dtype() -> None:
+    spec = InputSpec(name="x", type=TensorType(shape=(6, 10), dtype=DType.FLOAT16))
+    program = typed([spec], [let("a", "cast", "x", dtype="float32"), let("b", "sum", "a", dim=1)], ["b"])
+    found = shrink(program, lambda small: "sum" in ops(small) and len(shape(small.inputs[0].type)) == 2).program
+    assert ops(found) == ["sum"]
+    assert found.inputs[0].type.dtype is F32
+
+
 def test_settings_that_matter_stay() -> None:
     spec = InputSpec(name="x", type=TensorType(shape=(6, 10), dtype=DType.FLOAT16), seed=99)
     mode = Mode(training=True, dynamic=True)
