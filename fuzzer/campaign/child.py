@@ -1,0 +1,88 @@
+"""What a forked child does: one program from its text to its verdict, telling each step before it begins."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NoReturn, TypeAlias
+
+from fuzzer.campaign.processes import die_with
+from fuzzer.campaign.protocol import Generate, Job, Reply, RunCase, encode
+from fuzzer.program import Case, FuzzerError
+from fuzzer.verdict import Outcome, Stage, Verdict
+
+TRACEBACK_SIGNAL = signal.SIGUSR2
+"""Makes a child that takes too long print where it is."""
+
+Judged: TypeAlias = tuple[Verdict, tuple[tuple[str, str], ...]]
+"""A verdict, and name and source of each kernel."""
+
+Judge: TypeAlias = Callable[[Case, Callable[[Stage, str], None]], Judged]
+"""Runs a program everywhere and looks at what came of it; is told each step before it begins."""
+
+
+def live(job: Job, judge: Judge, *, messages: int, output: int, fault: tuple[int, int], parent: int) -> NoReturn:
+    """The whole life of a child after the fork. Never returns.
+
+    `messages` and `output` are the ends of pipes to write to; `fault` is such an end and the number it has to have.
+    """
+    os.setsid()
+    die_with(parent)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.dup2(*fault)
+    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")  # noqa: SIM115  # lives as long as the child
+    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")  # noqa: SIM115
+    faulthandler.enable(file=2)
+    faulthandler.register(TRACEBACK_SIGNAL, file=2, all_threads=True)
+
+    def tell(what: str, content: object) -> None:
+        line = (json.dumps([what, content], separators=(",", ":")) + "\n").encode()
+        while line:
+            line = line[os.write(messages, line) :]
+
+    def breadcrumb(stage: Stage, detail: str) -> None:
+        tell("step", [stage, detail])
+
+    try:
+        tell("reply", json.loads(encode(_reply(job, judge, breadcrumb, tell))))
+    except FuzzerError as error:
+        tell("error", str(error))
+    except BaseException as error:
+        # Our own fault, or a SystemExit of the program under test: said as it is, as a program that was lost.
+        lines = "".join(traceback.format_exception(error)).splitlines()
+        tell("failed", [f"the fuzzer itself failed: {type(error).__name__}: {error}", *lines[-30:]])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _reply(
+    job: Job, judge: Judge, breadcrumb: Callable[[Stage, str], None], tell: Callable[[str, object], None]
+) -> Reply:
+    seconds: tuple[tuple[str, float], ...] = ()
+    match job:
+        case RunCase():
+            case = job.case
+        case Generate():
+            from fuzzer.generators import generate
+            from fuzzer.source import case_of
+
+            begun = time.monotonic()
+            more = (job.families,) if job.families else ()
+            case = case_of(generate(job.seed, job.index, *more))
+            if job.config:
+                case = replace(case, mode=replace(case.mode, config=(*case.mode.config, *job.config)))
+            seconds = (("generate", time.monotonic() - begun),)
+            tell("case", json.loads(encode(RunCase(case=case)))["case"])
+    verdict, kernels = judge(case, breadcrumb)
+    verdict = replace(verdict, seconds=(*seconds, *verdict.seconds))
+    wanted = isinstance(job, RunCase) and job.keep_kernels
+    return Reply(verdict=verdict, case=case, kernels=kernels if wanted or verdict.outcome is Outcome.BUG else ())

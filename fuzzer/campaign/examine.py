@@ -1,0 +1,198 @@
+"""What happens to a failing program: it fails again, is attributed, shrinks, becomes an entry, and fails once more.
+
+With backend fixes taken back, a second fork server runs the wheel as released. What fails there too is a live defect
+and is shrunk there; what passes there is caught, and stays caught while it shrinks: every candidate has to pass there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from fuzzer import corpus
+from fuzzer.campaign.protocol import Reply, RunCase, Settings
+from fuzzer.campaign.worker import Lane, Pool
+from fuzzer.corpus import Entry, Expect, Platform
+from fuzzer.minimize import Budget, minimize
+from fuzzer.program import Case, FuzzerError, Program
+from fuzzer.source import case_of, parse_program
+from fuzzer.triage import bucket, same, title
+from fuzzer.verdict import Outcome, Signature
+
+PACKAGES: dict[Platform, tuple[str, ...]] = {
+    Platform.NPU: ("torch", "torch_npu", "triton-ascend", "ascendnpu-ir"),
+    Platform.CPU: ("torch",),
+    Platform.CUDA: ("torch", "triton"),
+}
+"""Packages whose versions an entry names, by platform."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """A program that failed twice, and the settings under which it is to be shrunk."""
+
+    number: int
+    case: Case
+    signature: Signature
+    live: bool
+    """It fails on the released wheel, with nothing taken back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsteady:
+    """A program that failed once, and not in the same way when it was compiled again."""
+
+    number: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A suspect, shrunk."""
+
+    suspect: Suspect
+    program: Program
+    bucket: str
+    title: str
+    evaluations: int
+    seconds: float
+    path: Path | None = None
+    """Of its entry; None when it was not filed, or when what was filed did not fail."""
+    catches: tuple[str, ...] = ()
+
+
+class Examiner:
+    """Runs the examinations of one campaign on its pool; every method waits for its results."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._settings = pool.settings
+
+    def attribute(self, number: int, case: Case, signature: Signature) -> Suspect | Unsteady:
+        """Runs a failing program again, in a new process, and on the released wheel if defects were brought back."""
+        (again,) = self._run([case], self._settings)
+        if not _fails(again, signature):
+            verdict = again.verdict
+            said = f"{verdict.outcome} {verdict.signature or ''}".rstrip()
+            return Unsteady(number=number, evidence=f"first {signature}; in a new process {said}")
+        if not self._settings.reintroduce:
+            return Suspect(number=number, case=case, signature=signature, live=True)
+        (released,) = self._run([case], self._settings.released)
+        if released.verdict.outcome is Outcome.PASS:
+            return Suspect(number=number, case=case, signature=signature, live=False)
+        for part in _one_output_each(case):
+            caught = self._caught(part)
+            if caught is not None:
+                return Suspect(number=number, case=part, signature=caught, live=False)
+        if released.verdict.signature is not None:
+            return Suspect(number=number, case=case, signature=released.verdict.signature, live=True)
+        return Unsteady(number=number, evidence=f"{signature}; on the released wheel {released.verdict.outcome}")
+
+    def shrink(self, suspect: Suspect, *, budget: Budget, stop: Callable[[], bool] = lambda: False) -> Examined:
+        """Minimizes a suspect: the smallest program of the same signature, within the budget."""
+
+        def interesting(candidates: Sequence[Program]) -> list[bool]:
+            return self._still_fails([case_of(program) for program in candidates], suspect)
+
+        minimized = minimize(
+            parse_program(suspect.case.source, suspect.case.mode),
+            interesting,
+            budget=budget,
+            parallel=self._pool.workers,
+            stop=stop,
+        )
+        return Examined(
+            suspect=suspect,
+            program=minimized.program,
+            bucket=bucket(minimized.program, suspect.signature).id,
+            title=title(minimized.program, suspect.signature),
+            evaluations=minimized.evaluations,
+            seconds=minimized.seconds,
+        )
+
+    def file(self, examined: Examined, folder: Path) -> Examined:
+        """Writes the entry, reads it back, and runs that in a new process; removes it if it does not fail."""
+        suspect = examined.suspect
+        catches = () if suspect.live else self._catches(case_of(examined.program), suspect.signature)
+        path = corpus.save(entry_of(examined, self._settings, catches), folder)
+        verified = all(self._still_fails([corpus.load(path).case], suspect))
+        if not verified:
+            path.unlink()
+        return replace(examined, path=path if verified else None, catches=catches)
+
+    def _still_fails(self, cases: Sequence[Case], suspect: Suspect) -> list[bool]:
+        settings = self._settings.released if suspect.live else self._settings
+        replies = self._run(cases, settings)
+        answers = [_fails(reply, suspect.signature) for reply in replies]
+        if not suspect.live:
+            failing = [case for case, answer in zip(cases, answers, strict=True) if answer]
+            released = iter(self._run(failing, settings.released))
+            answers = [answer and next(released).verdict.outcome is Outcome.PASS for answer in answers]
+        return answers
+
+    def _caught(self, case: Case) -> Signature | None:
+        """The signature of a program that fails with the defects brought back and passes without."""
+        (edited,) = self._run([case], self._settings)
+        if edited.verdict.signature is None:
+            return None
+        (released,) = self._run([case], self._settings.released)
+        return edited.verdict.signature if released.verdict.outcome is Outcome.PASS else None
+
+    def _catches(self, case: Case, signature: Signature) -> tuple[str, ...]:
+        """The defects each of which alone makes the program fail; all of them when it takes more than one."""
+        names = self._settings.reintroduce
+        if len(names) > 1:
+            alone = [replace(self._settings, reintroduce=(name,)) for name in names]
+            replies = [self._run([case], settings)[0] for settings in alone]
+            guilty = [name for name, reply in zip(names, replies, strict=True) if _fails(reply, signature)]
+            names = tuple(guilty) or names
+        from fuzzer import fixes
+
+        return tuple(fixes.find(name).slug for name in names)
+
+    def _run(self, cases: Sequence[Case], settings: Settings) -> list[Reply]:
+        return self._pool.run([RunCase(case=case) for case in cases], lane=Lane.EXAMINE, settings=settings)
+
+
+def entry_of(examined: Examined, settings: Settings, catches: tuple[str, ...]) -> Entry:
+    """The corpus entry of a shrunk suspect."""
+    platform = Platform.of(settings.target)
+    return Entry(
+        id=examined.bucket,
+        sentence=examined.title,
+        case=case_of(examined.program),
+        signature=examined.suspect.signature,
+        expect=Expect.FAIL if examined.suspect.live else Expect.PASS,
+        catches=catches,
+        target=platform,
+        backend=settings.backend if platform is Platform.NPU else "",
+        found_on=versions(platform),
+    )
+
+
+def versions(platform: Platform) -> tuple[tuple[str, str], ...]:
+    """The installed versions of the packages that make up a platform; one that is not installed is left out."""
+    found: list[tuple[str, str]] = []
+    for name in PACKAGES[platform]:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+def _fails(reply: Reply, signature: Signature) -> bool:
+    return reply.verdict.signature is not None and same(reply.verdict.signature, signature)
+
+
+def _one_output_each(case: Case) -> Iterator[Case]:
+    """The program with one of its outputs at a time: another output may hide what this one shows."""
+    try:
+        program = parse_program(case.source, case.mode)
+    except FuzzerError:
+        return  # a user's own text, of operators that we do not know
+    if len(program.outputs) > 1:
+        for name in dict.fromkeys(program.outputs):
+            yield case_of(replace(program, outputs=(name,)))

@@ -1,0 +1,231 @@
+"""What the terminal shows: a campaign live and at its end, a replay as a table, a verdict with its evidence."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from fuzzer.events import Event, Filed, Finding, Ran, Started, Summary, Tick
+from fuzzer.verdict import Outcome, Verdict
+
+COLOURS: Mapping[Outcome, str] = {
+    Outcome.PASS: "green",
+    Outcome.BUG: "bold red",
+    Outcome.INCONCLUSIVE: "yellow",
+    Outcome.EXCUSED: "yellow",
+    Outcome.RUN_FLAKY: "magenta",
+    Outcome.COMPILE_FLAKY: "magenta",
+    Outcome.UNSUPPORTED: "cyan",
+    Outcome.INVALID: "cyan",
+    Outcome.LOST: "red",
+}
+
+PLAIN_EVERY = 10.0
+"""Seconds between two progress lines where there is no terminal."""
+
+QUALITY = (Outcome.INCONCLUSIVE, Outcome.EXCUSED, Outcome.INVALID)
+"""Outcomes whose rates are figures of merit of the fuzzer itself: printed even when zero."""
+
+
+class Display:
+    """Shows a campaign: a live panel on a terminal, a line now and then elsewhere, or events as lines of JSON."""
+
+    def __init__(self, console: Console, *, as_json: bool = False) -> None:
+        self._console = console
+        self._json = as_json
+        self._live: Live | None = None
+        self._found: list[Finding] = []
+        self._next_line = 0.0
+
+    def __enter__(self) -> Display:
+        if self._console.is_terminal and not self._json:
+            self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        if self._json:
+            if not isinstance(event, Tick):
+                self._say_json(event)
+            return
+        match event:
+            case Started():
+                self._started(event)
+            case Ran():
+                return  # counted in the ticks
+            case Filed():
+                self._found.append(event.finding)
+                self._console.print(f"[bold red]found[/] {_finding_line(event.finding)}", highlight=False)
+            case Tick():
+                self._tick(event)
+            case Summary():
+                if self._live is not None:
+                    self._live.stop()
+                    self._live = None
+                self._console.print(summary_table(event), highlight=False)
+
+    def _say_json(self, event: Started | Ran | Filed | Summary) -> None:
+        fields = asdict(event)
+        if isinstance(event, Summary):
+            fields["share"] = {str(outcome): share for outcome, share in event.share.items()}
+            fields["outcomes"] = {str(outcome): count for outcome, count in event.outcomes.items()}
+        line = json.dumps({"event": type(event).__name__.lower(), **fields}, default=str)
+        self._console.file.write(line + "\n")
+        self._console.file.flush()
+
+    def _started(self, event: Started) -> None:
+        versions = ", ".join(f"{name} {version}" for name, version in event.versions)
+        backend = f" {event.backend}" if event.target in ("sim", "npu") else ""
+        behind = f", {event.behind} programs done before" if event.behind else ""
+        self._console.print(
+            f"fuzzing target [bold]{event.target}[/]{backend} ({versions}), seed {event.seed}, "
+            f"{event.workers} worker(s), state in {escape(event.folder)}{behind}",
+            highlight=False,
+        )
+
+    def _tick(self, tick: Tick) -> None:
+        if self._live is not None:
+            self._live.update(_panel(tick, self._found))
+        elif time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + PLAIN_EVERY
+            self._console.print(_status(tick), highlight=False)
+
+
+def summary_table(summary: Summary) -> RenderableType:
+    """A campaign's end: what ran, how fast, what was concluded, where the time went, what was found."""
+    figures = Table.grid(padding=(0, 2))
+    figures.add_row(
+        "programs", f"{summary.programs} in {_duration(summary.seconds)}, {summary.rate:.2f} programs per second"
+    )
+    for outcome in Outcome:
+        count = summary.outcomes.get(outcome, 0)
+        if count or outcome in QUALITY:
+            share = summary.share.get(outcome, 0.0)
+            figures.add_row(Text(str(outcome), style=COLOURS[outcome]), f"{count} ({share:.1%})")
+    total = sum(summary.stages.values())
+    if total:
+        stages = sorted(summary.stages.items(), key=lambda item: -item[1])
+        figures.add_row(
+            "seconds by stage", ", ".join(f"{name} {spent:.0f} ({spent / total:.0%})" for name, spent in stages)
+        )
+    figures.add_row("distinct findings", str(len(summary.findings)))
+    if summary.repeated:
+        figures.add_row("not shrunk", f"{summary.repeated} failing programs like those of known findings")
+    if summary.waiting:
+        resume = f"fuzz run --resume --out {summary.folder}, with the same options, goes on"
+        figures.add_row("not looked into", f"{summary.waiting} failing programs; {resume}")
+    parts: list[RenderableType] = [Panel(figures, title="interrupted" if summary.interrupted else "campaign")]
+    if summary.findings:
+        parts.append(findings_table(summary.findings))
+    return Group(*parts)
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    table = Table(title="findings", title_justify="left", expand=False)
+    for name in ("what", "where", "catches", "statements", "first seen", "times", "entry"):
+        table.add_column(name, overflow="fold")
+    for finding in findings:
+        table.add_row(
+            escape(finding.title),
+            escape(str(finding.signature)),
+            ", ".join(finding.catches) or "open on this release",
+            str(finding.statements),
+            f"program {finding.first_program}, {_duration(finding.first_seen)}",
+            str(finding.times),
+            escape(finding.entry),
+        )
+    return table
+
+
+def verdict_lines(verdict: Verdict) -> RenderableType:
+    """A verdict, its identity and its evidence."""
+    head = Text(str(verdict.outcome), style=COLOURS[verdict.outcome])
+    if verdict.signature is not None:
+        head.append(f"  {verdict.signature}", style="bold")
+    if verdict.oracle:
+        head.append(f"  [{verdict.oracle}]", style="dim")
+    return Group(head, *(Text(f"  {line}") for line in verdict.evidence))
+
+
+def python_source(source: str) -> RenderableType:
+    return Syntax(source.strip(), "python", background_color="default", word_wrap=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table of plain text."""
+    shown = Table(title=title, title_justify="left")
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    for row in rows:
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return shown
+
+
+def outcome_text(outcome: Outcome) -> Text:
+    return Text(str(outcome), style=COLOURS[outcome])
+
+
+def _panel(tick: Tick, found: Sequence[Finding]) -> RenderableType:
+    parts: list[RenderableType] = [Text(_status(tick))]
+    share = _share_done(tick)
+    if share is not None:
+        parts.append(ProgressBar(total=1.0, completed=share, width=60))
+    parts.extend(Text(f"  {_finding_line(finding)}", style="red") for finding in found[-8:])
+    return Panel(Group(*parts), title="fuzz run", subtitle="Ctrl-C stops and keeps everything")
+
+
+def _share_done(tick: Tick) -> float | None:
+    if tick.limit is not None:
+        return min(tick.seconds / tick.limit, 1.0)
+    if tick.programs_limit:
+        return min(tick.programs / tick.programs_limit, 1.0)
+    return None
+
+
+def _status(tick: Tick) -> str:
+    if not tick.ready:
+        return f"importing the stack, {tick.seconds:.0f} s"
+    counts = ", ".join(f"{outcome} {tick.outcomes[outcome]}" for outcome in Outcome if tick.outcomes.get(outcome))
+    parts = [
+        f"{_duration(tick.seconds)}",
+        f"{tick.programs} programs, {tick.rate:.2f}/s",
+        counts or "no verdict yet",
+        f"{tick.running}/{tick.workers} workers",
+    ]
+    if tick.limit is not None:
+        parts.append(f"{_duration(max(tick.limit - tick.seconds, 0.0))} left")
+    if tick.doing:
+        parts.append(tick.doing)
+    return " | ".join(parts)
+
+
+def _finding_line(finding: Finding) -> str:
+    catches = f" [catches {', '.join(finding.catches)}]" if finding.catches else ""
+    return f"{escape(finding.title)}{escape(catches)}: {finding.statements} statement(s), {escape(finding.entry)}"
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 60:
+        return f"{seconds:.0f} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
