@@ -166,13 +166,14 @@ def head_of(statement: ast.stmt) -> str:
     """The kind of a statement and of the outermost operation in it."""
     if not isinstance(statement, ast.Assign):
         return type(statement).__name__
+    if not isinstance(statement.targets[0], ast.Name):
+        return f"Assign {type(statement.targets[0]).__name__}"
     value: ast.expr = statement.value
-    kind = type(statement.targets[0]).__name__
     match value:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
-            return f"{kind} {name}"
+            return name
         case ast.BinOp(op=op) | ast.UnaryOp(op=op) | ast.Compare(ops=[op]):
-            return f"{kind} {type(op).__name__}"
+            return type(op).__name__
         case ast.Attribute(attr=name):
-            return f"{kind} .{name}"
-    return f"{kind} {type(value).__name__}"
+            return f".{name}"
+    return type(value).__name__

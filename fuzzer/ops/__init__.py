@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 
 from fuzzer.ops import graph_breaks, indexing, masking, permutes, pointwise, reductions
 from fuzzer.ops.spec import Family, IllTyped, OpSpec, Params, Registry, Source, Trait, by_name
