@@ -32,7 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--backend", choices=[str(item) for item in Backend], default=str(defaults.backend))
     parser.add_argument("--no-fit-check", action="store_true", help="do not ask the compiler whether a kernel fits")
     parser.add_argument("--no-guard", action="store_true", help="no inaccessible pages around device memory")
-    parser.add_argument("--poison", type=lambda text: int(text, 0), default=defaults.poison, help="byte in fresh memory")
+    parser.add_argument(
+        "--poison", type=lambda text: int(text, 0), default=defaults.poison, help="byte in fresh memory"
+    )
     parser.add_argument("--tile-config", type=int, default=defaults.tile_config, help="first autotune configuration")
     parser.add_argument("-m", dest="module", action="store_true", help="run a module instead of a file")
     parser.add_argument("target", help="script file, or module with -m")

@@ -61,7 +61,7 @@ def _compiler() -> Requirement:
 
 
 def _cuda_of_torch() -> str | None:
-    """The CUDA (or ROCm) version that the installed torch was built for, from its version file; torch is not imported."""
+    """The CUDA or ROCm version that the installed torch was built for, from its version file, without an import."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return None
@@ -92,7 +92,9 @@ def _package(name: str, needed: str) -> Requirement:
 def _numpy() -> Requirement:
     found = _version("numpy")
     ok = found is not None and int(found.partition(".")[0]) < 2
-    return _requirement("numpy", found or "missing", "below 2", ok, "pip install 'numpy<2' (Triton's interpreter needs it)")
+    return _requirement(
+        "numpy", found or "missing", "below 2", ok, "pip install 'numpy<2' (Triton's interpreter needs it)"
+    )
 
 
 def _present(name: str) -> Requirement:

@@ -92,12 +92,10 @@ def install(options: SimOptions | None = None) -> None:
     from fuzzer.simnpu.preload import preload
 
     preload(options)
-    import torch
-
     with warnings.catch_warnings(), _quiet_about_cann():
         warnings.simplefilter("ignore")  # torch_npu warns at import about a CANN that is not there
-        importlib.import_module("torch_npu")
-        if not torch.npu.is_available():
+        torch_npu = importlib.import_module("torch_npu")
+        if not torch_npu.npu.is_available():
             raise SimulatorError("torch_npu does not see the simulated device; is a real CANN on LD_LIBRARY_PATH?")
 
         from fuzzer.simnpu.driver import install_kernels

@@ -33,9 +33,7 @@ def build_runtime() -> tuple[Path, ...]:
         flags=["-Wno-unused-const-variable", "-pthread"],
         headers=[RUNTIME / "simnpu.h"],
     )
-    rest = (
-        build(name, [RUNTIME / "soname.c"], flags=["-Wl,--no-as-needed", str(main)]) for name in NAMED_ONLY
-    )
+    rest = (build(name, [RUNTIME / "soname.c"], flags=["-Wl,--no-as-needed", str(main)]) for name in NAMED_ONLY)
     return (main, *rest)
 
 

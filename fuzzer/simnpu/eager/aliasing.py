@@ -7,8 +7,8 @@ import ctypes
 import torch
 
 _BASES: dict[tuple[int, int, torch.dtype], torch.Tensor] = {}
-"""A CPU tensor over the whole of each recently seen storage. It owns nothing, so an entry may outlive the storage: it is
-only ever found again by a live storage with the same address and size."""
+"""A CPU tensor over the whole of each recently seen storage. It owns nothing, so an entry may outlive the storage:
+it is only ever found again by a live storage with the same address and size."""
 _BASES_LIMIT = 4096
 
 _memmove = ctypes.memmove

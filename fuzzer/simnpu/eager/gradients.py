@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from fuzzer.simnpu.aliasing import alias, to_device
+from fuzzer.simnpu.eager.aliasing import alias, to_device
 
 _AUTOGRAD_KEYS = ("AutogradCPU", "AutogradOther", "ADInplaceOrView")
 
@@ -160,7 +160,7 @@ def stft_backward(
     """Gradient of the short-time Fourier transform with respect to its signal."""
 
     def forward(x: torch.Tensor) -> torch.Tensor:
-        return torch.ops.aten.stft(
+        result: torch.Tensor = torch.ops.aten.stft(
             x,
             n_fft,
             hop_length,
@@ -170,6 +170,7 @@ def stft_backward(
             onesided,
             return_complex,
         )
+        return result
 
     return _one(forward, value, grad)
 

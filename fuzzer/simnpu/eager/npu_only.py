@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from fuzzer.simnpu.aliasing import alias, to_device
-from fuzzer.simnpu.eager_backward import gradients
-from fuzzer.simnpu.eager_random import seed_for
+from fuzzer.simnpu.eager.aliasing import alias, to_device
+from fuzzer.simnpu.eager.draws import seed_for
+from fuzzer.simnpu.eager.gradients import gradients
 
 NATIVE = frozenset({"empty_with_format", "get_npu_format", "get_storage_size", "unsafe_empty_with_format"})
 """`npu` operators about storage formats that torch_npu answers by itself."""

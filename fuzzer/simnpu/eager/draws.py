@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -11,17 +13,33 @@ _STEP = 4
 """How far a draw moves the device generator's offset; torch_npu asks for a multiple of four."""
 
 
+def _npu() -> Any:
+    return importlib.import_module("torch_npu.npu")
+
+
+def current_device() -> int:
+    """Index of the device that operators without a device argument use."""
+    index: int = _npu().current_device()
+    return index
+
+
 def _advance(device_generator: torch.Generator) -> int:
-    """A seed for one draw, never the same twice for one state of the device generator, which moves on."""
-    offset = device_generator.get_offset()  # type: ignore[attr-defined]
-    device_generator.set_offset(offset + _STEP)  # type: ignore[attr-defined]
-    mixed = (device_generator.initial_seed() * 0x9E3779B97F4A7C15 + offset * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+    """A seed for one draw: a function of the state of the device generator, which moves on.
+
+    The first draw after `torch.manual_seed` gets the seed itself, and so gives what the CPU would give.
+    """
+    seed, offset = device_generator.initial_seed(), device_generator.get_offset()
+    device_generator.set_offset(offset + _STEP)
+    if offset == 0:
+        return seed
+    mixed = (seed * 0x9E3779B97F4A7C15 + offset * 0xBF58476D1CE4E5B9) & (2**64 - 1)
     return mixed ^ (mixed >> 31)
 
 
 def _device_generator(device: torch.device) -> torch.Generator:
-    torch.npu._lazy_init()
-    generator: torch.Generator = torch.npu.default_generators[device.index or 0]
+    npu = _npu()
+    npu._lazy_init()
+    generator: torch.Generator = npu.default_generators[device.index or 0]
     return generator
 
 

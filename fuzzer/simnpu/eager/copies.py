@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fuzzer.simnpu.aliasing import alias, to_device
+from fuzzer.simnpu.eager.aliasing import alias, to_device
 
 
 def copy_(destination: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
