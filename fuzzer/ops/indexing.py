@@ -481,7 +481,7 @@ OPS: Registry = (
     ),
     _op(
         "scatter_sorted",
-        "{x}.scatter({dim}, {i}.argsort({dim}, stable=True), {y})",
+        "{x}.scatter({dim}, {i}.argsort(dim={dim}, stable=True), {y})",
         (_X1, slots.numbers_like("i"), slots.shaped("y", _whole)),
         _scatter_sorted,
         2,
