@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -9,7 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -85,29 +87,39 @@ def build(
     library = folder / name
     if library.exists():
         return library
+    command = [compiler, *BASE_FLAGS, *(f"-I{path}" for path in include), f"-Wl,-soname,{name}"]
+    command += [*map(str, sources), *flags]
+    with _one_at_a_time(folder):
+        if not library.exists():
+            _compile(command, folder, library)
+    return library
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Makes the folder; inside, no other process compiles for it, so that ten do not do the same work ten times."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}-", dir=folder)
-        os.close(handle)
+        lock = open(folder / ".lock", "w")  # noqa: SIM115  # closed below; opening is what may fail
     except OSError as error:
         raise SimulatorError(f"cannot write to the cache {folder}: {error.strerror}; set XDG_CACHE_HOME") from error
-    command = [
-        compiler,
-        *BASE_FLAGS,
-        *(f"-I{path}" for path in include),
-        f"-Wl,-soname,{name}",
-        *map(str, sources),
-        *flags,
-        "-o",
-        temporary,
-    ]
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(command: Sequence[str], folder: Path, library: Path) -> None:
+    """Runs the compiler into a temporary file and renames it, so that nobody ever opens half a library."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{library.name}-", dir=folder)
+    os.close(handle)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, "-o", temporary], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no message"]
-            raise SimulatorError(f"{compiler} could not build {name}: {lines[0].strip()} (is libc6-dev installed?)")
+            raise SimulatorError(
+                f"{command[0]} could not build {library.name}: {lines[0].strip()} (is libc6-dev installed?)"
+            )
         os.chmod(temporary, 0o755)
         os.replace(temporary, library)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return library
