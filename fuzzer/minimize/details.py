@@ -8,11 +8,11 @@ from dataclasses import replace
 from fuzzer.minimize.draft import Draft, draft, fitting_layout
 from fuzzer.minimize.refit import infer
 from fuzzer.minimize.size import REGIMES, weight
-from fuzzer.ops import BY_NAME
+from fuzzer.ops import BY_NAME, Family
 from fuzzer.program import DType, InputSpec, Layout, LayoutKind, Literal, Mode, Node, Program, Regime, TensorType, Type
 
-_PLAIN_REGIMES = (Regime.ONES, Regime.NORMAL, Regime.IOTA, Regime.EXACT)
-_PLAIN_INDEX_REGIMES = (Regime.ZEROS, Regime.IOTA, Regime.INDEX)
+_PLAIN_REGIMES = (Regime.NORMAL, Regime.IOTA, Regime.EXACT)
+_PLAIN_INDEX_REGIMES = (Regime.IOTA, Regime.INDEX)
 
 
 def plain_details(program: Program) -> Iterator[Draft]:
@@ -66,11 +66,14 @@ def plain_values(program: Program) -> Iterator[Draft]:
 
 
 def plain_params(program: Program) -> Iterator[Draft]:
-    """Plainer parameters: False, fewer dims, 0, 1, float32."""
+    """Plainer parameters: False, fewer dims, 0, 1, float32.
+
+    A number to calculate with becomes 2 at the least: times 1 or plus 0 would hide what the statement does.
+    """
     for place in range(len(program.nodes) - 1, -1, -1):
         node = program.nodes[place]
         for slot, (name, value) in enumerate(node.params):
-            for plainer in _plainer_literals(value):
+            for plainer in _plainer_literals(value, BY_NAME[node.op].family):
                 params = (*node.params[:slot], (name, plainer), *node.params[slot + 1 :])
                 nodes = (*program.nodes[:place], replace(node, params=params), *program.nodes[place + 1 :])
                 yield draft(program, nodes=nodes)
@@ -124,8 +127,9 @@ def _plainly_typed(program: Program) -> Draft:
     return draft(program, inputs=inputs, nodes=tuple(nodes), outputs=outputs)
 
 
-def _plainer_literals(value: Literal) -> Iterator[Literal]:
+def _plainer_literals(value: Literal, family: Family) -> Iterator[Literal]:
     """Literals of the same kind that are plainer than `value`."""
+    calculates = family in (Family.POINTWISE, Family.GRAPH_BREAKS)
     options: Sequence[Literal]
     match value:
         case None:
@@ -133,9 +137,9 @@ def _plainer_literals(value: Literal) -> Iterator[Literal]:
         case bool():
             options = (False,)
         case int():
-            options = (0, 1, -1, 2, value // 2)
+            options = (2,) if calculates else (0, 1, -1, 2, value // 2)
         case float():
-            options = (0.0, 1.0, 2.0)
+            options = (2.0,) if calculates else (0.0, 1.0, 2.0)
         case str():
             options = (_plain_name(value),)
         case tuple():
@@ -157,7 +161,7 @@ def _plainer_regimes(spec: InputSpec) -> Iterator[Regime]:
             options = ()
         case _ if spec.type.high is not None:
             iota_fits = spec.type.numel <= spec.type.high
-            options = _PLAIN_INDEX_REGIMES if iota_fits else (Regime.ZEROS, Regime.INDEX)
+            options = _PLAIN_INDEX_REGIMES if iota_fits else (Regime.INDEX,)
         case _:
             options = _PLAIN_REGIMES
     for option in options:

@@ -43,11 +43,11 @@ def shrink_sizes(program: Program) -> Iterator[Draft]:
 
 
 def shrink_dims(program: Program) -> Iterator[Draft]:
-    """Give one dim of one input a smaller size, where it stands alone. Never 1: that would add a broadcast."""
+    """Give one dim of one input a smaller size, where it stands alone."""
     for position, spec in enumerate(program.inputs):
         for dim, size in enumerate(spec.type.shape):
             for smaller in ladder(size):
-                if smaller > 1 and (edited := resize_dim(program, position, dim, smaller)) is not None:
+                if (edited := resize_dim(program, position, dim, smaller)) is not None:
                     yield edited
 
 
@@ -55,7 +55,7 @@ def shrink_highs(program: Program) -> Iterator[Draft]:
     """Give one input of bounded integers a smaller bound."""
     for position, spec in enumerate(program.inputs):
         if spec.type.high is not None and spec.regime not in (Regime.UNIQUE, Regime.LENGTHS):
-            for smaller in (1, 2, spec.type.high // 2):
+            for smaller in (2, spec.type.high // 2):
                 if smaller < spec.type.high:
                     changed = replace(spec, type=replace(spec.type, high=smaller))
                     inputs = (*program.inputs[:position], changed, *program.inputs[position + 1 :])
@@ -65,7 +65,8 @@ def shrink_highs(program: Program) -> Iterator[Draft]:
 def ladder(value: int) -> tuple[int, ...]:
     """Smaller values, such that taking the first that holds, again and again, is a binary search.
 
-    1 and 2, then half of `value`, three quarters, and so on up to `value - 1`.
+    2, then half of `value`, three quarters, and so on up to `value - 1`. Not 1: a dim that does not matter goes as a
+    whole, and one of size 1 is special to broadcasting, reductions and layouts.
     """
     steps = [value - (value >> shift) for shift in range(1, value.bit_length())]
-    return tuple(dict.fromkeys(smaller for smaller in (1, 2, *steps) if 0 < smaller < value))
+    return tuple(dict.fromkeys(smaller for smaller in (2, *steps) if 1 < smaller < value))

@@ -178,7 +178,7 @@ def test_details_end_at_their_plainest() -> None:
     assert found.mode == Mode()
     assert ops(found) == ["sum"]
     only = found.inputs[0]
-    assert (only.type.dtype, only.layout, only.regime, only.seed) == (F32, Layout(), Regime.ONES, 0)
+    assert (only.type.dtype, only.layout, only.regime, only.seed) == (F32, Layout(), Regime.NORMAL, 0)
 
 
 def test_casts_that_do_nothing_in_float32_go_with_the_dtype() -> None:
