@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+# Before any test module imports torch, which would load torch_npu, which would not find a device.
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
 ROOT = Path(__file__).parents[2]
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]

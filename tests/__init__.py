@@ -1,0 +1,1 @@
+"""Tests, at the paths of the code that they test."""

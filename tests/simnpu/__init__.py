@@ -1,0 +1,1 @@
+"""Tests of the host stand-in for the device."""
