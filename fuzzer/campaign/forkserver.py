@@ -35,6 +35,7 @@ from fuzzer.campaign.protocol import (
     decode_settings,
     encode,
 )
+from fuzzer.campaign.warmup import warm_up
 from fuzzer.program import Case, FuzzerError
 from fuzzer.verdict import Outcome, Stage, Verdict
 
@@ -350,6 +351,7 @@ def main(arguments: list[str]) -> int:
     try:
         try:
             judge = prepare(settings)
+            warm_up(settings.target, judge)
             if (threads := processes.thread_count()) > 1:
                 raise FuzzerError(
                     f"target {settings.target} started {threads - 1} thread(s) while it was prepared: cannot fork"

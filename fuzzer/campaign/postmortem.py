@@ -14,7 +14,10 @@ from fuzzer.verdict import Kind, Outcome, Signature, Stage, Verdict
 BEFORE_COMPILING = frozenset({Stage.REFERENCE, Stage.EAGER})
 """Stages in which nothing of the code under test runs."""
 
-EVIDENCE_LINES = 40
+EVIDENCE_LINES = 16
+
+NOISE = ("Extension modules:", "simnpu: ")
+"""How lines begin that say nothing, or that the fault's record says better."""
 
 
 class Cause(StrEnum):
@@ -92,7 +95,7 @@ def with_faults(verdict: Verdict, end: End) -> Verdict:
     return Verdict(
         outcome=Outcome.BUG,
         signature=memory,
-        evidence=(*(_fault_line(record) for record in _records(end.faults)), *told),
+        evidence=(*_fault_lines(end.faults), *told),
         oracle="memory",
         seconds=verdict.seconds,
     )
@@ -137,6 +140,14 @@ def _memory_signature(faults: Sequence[str]) -> Signature | None:
     return None
 
 
+def _fault_lines(faults: Sequence[str]) -> list[str]:
+    """One line for each fault. A signal that faulthandler passed on comes a second time, without its allocation."""
+    records = _records(faults)
+    return [_fault_line(record) for record in records if "allocation" in record] or [
+        _fault_line(record) for record in records
+    ]
+
+
 def _fault_line(record: Mapping[str, Any]) -> str:
     distance = int(record.get("distance", 0))
     where = f"{distance} byte(s) past the end of" if distance > 0 else f"{-distance} byte(s) before the start of"
@@ -155,9 +166,10 @@ def _evidence(end: End) -> tuple[str, ...]:
     if end.crumbs:
         stage, detail = end.crumbs[-1]
         lines.append(f"last step begun: {stage}" + (f", {detail}" if detail else ""))
-    lines.extend(_fault_line(record) for record in _records(end.faults))
-    tail = [line for line in end.output.splitlines() if line.strip()][-EVIDENCE_LINES:]
-    if tail:
+    lines.extend(_fault_lines(end.faults))
+    printed = [line for line in end.output.splitlines() if line.strip() and not line.startswith(NOISE)]
+    shown = printed if len(printed) <= EVIDENCE_LINES else [*printed[:EVIDENCE_LINES], "..."]
+    if shown:
         lines.append("it printed:")
-        lines.extend(f"  {line}" for line in tail)
+        lines.extend(f"  {line}" for line in shown)
     return tuple(lines)
