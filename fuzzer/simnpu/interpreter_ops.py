@@ -5,6 +5,7 @@ Import it only in a process that never compiles again: see `interpreter`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,10 +82,6 @@ def external_function(symbol: str) -> Callable[..., Any] | None:
     return None
 
 
-def _is_pointer(dtype: Any) -> bool:
-    return isinstance(dtype, tl.pointer_type)
-
-
 def _value(handle: Any) -> int:
     return int(np.asarray(handle.data).reshape(-1)[0])
 
@@ -132,45 +129,58 @@ class CheckedBuilder(triton_interpreter.InterpreterBuilder):  # type: ignore[mis
     def create_masked_store(self, ptrs: Any, value: Any, mask: Any, cache: Any, eviction: Any) -> Any:
         """Store the unmasked lanes, all of which must lie inside their argument."""
         self._check(ptrs, mask, store=True)
-        return super().create_masked_store(ptrs, value, mask, cache, eviction)
+        return super().create_masked_store(ptrs, _of_type(value, ptrs.get_element_ty()), mask, cache, eviction)
 
     def create_atomic_rmw(self, op: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
         """Atomic update of the unmasked lanes."""
         self._check(ptr, mask, store=True)
-        return super().create_atomic_rmw(op, ptr, val, mask, sem, scope)
+        return super().create_atomic_rmw(op, ptr, _of_type(val, ptr.get_element_ty()), mask, sem, scope)
+
+    def get_int1_ty(self) -> Any:
+        """Absent from Triton's builder."""
+        return tl.int1
+
+    def get_bf16(self, value: float) -> Any:
+        """A bfloat16 constant."""
+        return triton_interpreter.TensorHandle(_round_bfloat16([value]), tl.bfloat16)
 
     # bfloat16 is kept as uint16 and computed in float32
 
-    def _wide(self, handle: Any) -> Any:
-        if handle.dtype.scalar != tl.bfloat16:
-            return handle
-        bits = np.asarray(handle.data).astype(np.uint32) << 16
-        return triton_interpreter.TensorHandle(bits.view(np.float32), tl.float32)
-
-    def _narrow(self, handle: Any, like: Any) -> Any:
-        if like.dtype.scalar != tl.bfloat16 or handle.dtype.scalar != tl.bfloat16:
-            return handle
-        if np.asarray(handle.data).dtype == np.uint16 or np.asarray(handle.data).dtype == bool:
-            return handle
-        return triton_interpreter.TensorHandle(_round_bfloat16(handle.data), tl.bfloat16)
-
     def binary_op(self, lhs: Any, rhs: Any, op: Callable[..., Any]) -> Any:
         """Elementwise operation on two handles; comparisons give bool data under the operands' type."""
-        if lhs.dtype.scalar != tl.bfloat16:
+        if lhs.dtype.scalar != tl.bfloat16 or op in _BITWISE:
             return super().binary_op(lhs, rhs, op)
-        result = op(self._wide(lhs).data, self._wide(rhs).data)
-        return self._narrow(triton_interpreter.TensorHandle(result, tl.bfloat16), lhs)
+        result = op(_wide(lhs), _wide(rhs))
+        data = result if result.dtype == bool else _round_bfloat16(result)
+        return triton_interpreter.TensorHandle(data, tl.bfloat16)
 
     def unary_op(self, arg: Any, op: Callable[..., Any]) -> Any:
         """Elementwise operation on one handle."""
         if arg.dtype.scalar != tl.bfloat16:
             return super().unary_op(arg, op)
-        return triton_interpreter.TensorHandle(_round_bfloat16(op(self._wide(arg).data)), tl.bfloat16)
+        return triton_interpreter.TensorHandle(_round_bfloat16(op(_wide(arg))), tl.bfloat16)
+
+    def create_rsqrt(self, arg: Any) -> Any:
+        """Reciprocal square root."""
+        return self.unary_op(arg, lambda x: 1 / np.sqrt(x))
+
+    def create_erf(self, arg: Any) -> Any:
+        """Error function."""
+        erf = np.vectorize(math.erf, otypes=[np.float32])
+        return self.unary_op(arg, lambda x: erf(x).astype(x.dtype))
+
+    def create_fma(self, x: Any, y: Any, z: Any) -> Any:
+        """Multiply and add."""
+        return self.create_fadd(self.create_fmul(x, y), z)
+
+    def create_mod(self, lhs: Any, rhs: Any) -> Any:
+        """Remainder of floats with the sign of the dividend."""
+        return self.binary_op(lhs, rhs, np.fmod)
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:
         """Convert, going through float32 where bfloat16 is on one side."""
         if src.dtype.scalar == tl.bfloat16 and dst_type.scalar != tl.bfloat16:
-            return super().cast_impl(self._wide(src), dst_type)
+            return super().cast_impl(triton_interpreter.TensorHandle(_wide(src), tl.float32), dst_type)
         if dst_type.scalar == tl.bfloat16 and src.dtype.scalar != tl.bfloat16:
             return triton_interpreter.TensorHandle(_round_bfloat16(src.data), tl.bfloat16)
         return super().cast_impl(src, dst_type)
@@ -186,7 +196,7 @@ class CheckedBuilder(triton_interpreter.InterpreterBuilder):  # type: ignore[mis
             function = _wrapping_power
         if function is None:
             raise NotImplementedError(f"{symbol} in the interpreter")
-        values = [np.asarray(self._wide(argument).data) for argument in arguments]
+        values = [_wide(argument) for argument in arguments]
         computed = function(*values)
         if result.scalar == tl.bfloat16:
             return triton_interpreter.TensorHandle(_round_bfloat16(computed), tl.bfloat16)
@@ -233,6 +243,58 @@ class CheckedBuilder(triton_interpreter.InterpreterBuilder):  # type: ignore[mis
     def create_gather(self, source: Any, index: Any, axis: int) -> Any:
         """`torch.gather` on tiles."""
         return triton_interpreter.TensorHandle(np.take_along_axis(source.data, index.data, axis), source.dtype.scalar)
+
+
+_BITWISE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift)
+
+
+def _wide(handle: Any) -> Any:
+    """A handle's data, bfloat16 as float32."""
+    data = np.asarray(handle.data)
+    if handle.dtype.scalar != tl.bfloat16 or data.dtype == bool:
+        return data
+    return (data.astype(np.uint32) << 16).view(np.float32)
+
+
+def _of_type(handle: Any, dtype: Any) -> Any:
+    """The handle with data as wide as its type says: numpy's sums of int32 are int64, and Triton stores the data."""
+    expected = triton_interpreter._get_np_dtype(dtype)
+    if np.asarray(handle.data).dtype.itemsize == expected.itemsize:
+        return handle
+    return triton_interpreter.TensorHandle(np.asarray(handle.data).astype(expected), dtype)
+
+
+def _reduce_in_type(operation: Any) -> None:
+    """Let a class of Triton's reductions or scans give results of their type, and bfloat16 its values."""
+    apply = operation.apply
+
+    def narrowed(value: Any, dtype: Any) -> Any:
+        if dtype == tl.bfloat16:
+            handle = triton_interpreter.TensorHandle(_round_bfloat16(value.handle.data), dtype)
+        else:
+            handle = _of_type(value.handle, dtype)
+        kind = tl.block_type(dtype, value.shape) if value.type.is_block() else dtype
+        return tl.tensor(handle, kind)
+
+    def checked_apply(self: Any, operands: Any) -> Any:
+        several = isinstance(operands, tuple)
+        values = operands if several else (operands,)
+        dtypes = [value.dtype.scalar for value in values]
+        wide = tuple(
+            tl.tensor(
+                triton_interpreter.TensorHandle(_wide(value.handle), tl.float32),
+                tl.block_type(tl.float32, value.shape),
+            )
+            if dtype == tl.bfloat16
+            else value
+            for value, dtype in zip(values, dtypes, strict=True)
+        )
+        results = apply(self, wide if several else wide[0])
+        if not isinstance(results, tuple):
+            return narrowed(results, dtypes[0])
+        return tuple(narrowed(result, dtype) for result, dtype in zip(results, dtypes, strict=True))
+
+    operation.apply = checked_apply
 
 
 def _slices(offsets: Sequence[Any], sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[slice, ...]:
@@ -290,6 +352,9 @@ def take_over_triton(kernel: Any, builder: CheckedBuilder) -> tuple[Callable[...
         return functions[function](*arguments, **named)
 
     JITFunction.__call__ = call
+    for operation in (triton_interpreter.ReduceOps, triton_interpreter.ScanOps):
+        _reduce_in_type(operation)
+    np.seterr(all="ignore")
     for module in (libdevice, extra.cann.libdevice, extra.cann.extension):
         triton_interpreter._patch_builtin(module, builder)
     interpreted = triton_interpreter.InterpretedFunction(kernel.fn)

@@ -1,4 +1,4 @@
-"""The `triton.language.extra.cann` package that torch_npu 2.13 imports, over what triton-ascend 3.2.0 calls `ascend`."""
+"""`triton.language.extra.cann`, which torch_npu 2.13 imports, over what triton-ascend 3.2.0 calls `ascend`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBDEVICE_NAMES: tuple[str, ...] = (
     expm1 fast_tanhf fdiv flip floor fma fmod gamma hypot ilogb isinf isnan ldexp lgamma llrint log log10 log1p log2
     nearbyint nextafter pow reciprocal relu rint round rsqrt signbit sin sinh sqrt tan tanh trunc umulhi""".split(),  # noqa: SIM905  # fifty names read better as words
 )
-"""Every name that torch_npu's or Inductor's Triton code generation can put after `libdevice.`, and the rest of CANN's."""
+"""Every name that the Triton code generation can put after `libdevice.`, and the rest of CANN's."""
 
 EXTENSION_NAMES: tuple[str, ...] = (
     *"""compile_hint custom extract_slice gather_out_to_ub get_element index_put index_select_simd insert_slice
@@ -26,7 +26,7 @@ EXTENSION_NAMES: tuple[str, ...] = (
 )
 """What the two backends take from `extension`. Names that triton-ascend 3.2.0 lacks stay absent, as they would be."""
 
-_MATH_FIRST = frozenset({"atan2", "div_rz", "fmod"})
+_MATH_FIRST = frozenset({"atan2", "div_rz"})
 """Names whose `libdevice` version in 3.2.0 does nothing but refer to `tl.math`."""
 
 
@@ -50,17 +50,20 @@ def _fast_tanhf(x):  # type: ignore[no-untyped-def]  # Triton source, not Python
     return ascend_libdevice.tanh(x)
 
 
-_COMPOSED = {"erfc": _erfc, "llrint": _llrint, "rint": _rint, "fast_tanhf": _fast_tanhf}
-"""Functions of the newer libdevice that 3.2.0 can express but does not name."""
+@triton.jit
+def _fmod(x, y):  # type: ignore[no-untyped-def]  # Triton source, not Python
+    return x % y  # of floats: the remainder with the sign of x, as C's fmod
+
+
+_COMPOSED = {"erfc": _erfc, "llrint": _llrint, "rint": _rint, "fast_tanhf": _fast_tanhf, "fmod": _fmod}
+"""Functions of the newer libdevice that 3.2.0 can express, but does not name or only names to refuse them."""
 
 
 def _lookup_libdevice(name: str) -> object:
+    if name in _COMPOSED:
+        return _COMPOSED[name]
     order = (tl_math, ascend_libdevice) if name in _MATH_FIRST else (ascend_libdevice, tl_math)
-    for module in order:
-        found = getattr(module, name, None)
-        if found is not None:
-            return found
-    return _COMPOSED[name]
+    return next(getattr(module, name) for module in order if hasattr(module, name))
 
 
 def _lookup_extension(name: str) -> object | None:

@@ -145,9 +145,9 @@ def diagnose(tool: str, returncode: int, stderr: str) -> str:
 
 
 def exception_origin(exception: BaseException) -> str:
-    """Type of the innermost cause and the function that raised it."""
-    while exception.__cause__ is not None:
-        exception = exception.__cause__
+    """Type of the innermost cause and the function that raised it; Triton hides the cause (`from None`)."""
+    while (inner := exception.__cause__ or exception.__context__) is not None:
+        exception = inner
     function = ""
     trace = exception.__traceback__
     while trace is not None:
