@@ -14,6 +14,7 @@ from fuzzer.program import Case, Mode
 from fuzzer.targets.harness import Breadcrumb, Clock, Function, Loaded, copy_inputs, load, run_once
 from fuzzer.targets.perturbed import run_perturbed
 from fuzzer.targets.reference import run_reference
+from fuzzer.targets.stack import private_caches
 from fuzzer.verdict import Stage
 
 Settled: TypeAlias = Callable[[Observations], bool]
@@ -103,7 +104,7 @@ class Runner:
     def _compiled(self, loaded: Loaded, mode: Mode, breadcrumb: Breadcrumb, clock: Clock) -> tuple[Observation, ...]:
         function = compiled_function(loaded.function, mode)
         observations: list[Observation] = []
-        with self.watcher(breadcrumb) as watch, clock.measure("compiled"):
+        with private_caches(), self.watcher(breadcrumb) as watch, clock.measure("compiled"):
             for call in range(max(mode.calls, 1)):
                 target = f"compiled on {self.name}" + (f", call {call + 1}" if call else "")
                 seen = run_once(
