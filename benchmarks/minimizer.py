@@ -4,7 +4,7 @@ A planted defect is a predicate over the program alone, made from a generated pr
 statements that feed each other, a pair that does not, a chain on enough elements, an output beside a reduction of it.
 No target runs, so the figures are evaluations (each costs about a second on the simulator), not seconds.
 
-    python benchmarks/minimizer.py [--programs N] [--seed S] [--evaluations LIMIT]
+    python -m benchmarks.minimizer [--programs N] [--seed S] [--evaluations LIMIT]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.table import Table
 from fuzzer.generators import generate
 from fuzzer.minimize import Budget, Minimized, minimize
 from fuzzer.ops import BY_NAME, Family
-from fuzzer.program import Mode, Node, Program, TensorType, Type
+from fuzzer.program import Mode, Node, Program, ScalarType, TensorType, Type
 
 Holds = Callable[[Program], bool]
 
@@ -60,27 +60,36 @@ def elements(program: Program, node: Node) -> int:
     return kind.numel if isinstance(kind, TensorType) else 1
 
 
+def fewest(program: Program, wanted: Sequence[Node]) -> int:
+    """How many statements a program with the wanted ones has: they, and `.item()` where they need a number."""
+    made = {node.name for node in wanted}
+    given = {kind.dtype for node in wanted if isinstance(kind := node.type, ScalarType)}
+    used = [program.types[name] for node in wanted for name in node.args if name not in made]
+    missing = {kind.dtype for kind in used if isinstance(kind, ScalarType)} - given
+    return len(made) + len(missing)
+
+
 def plant(program: Program, random: Random) -> Iterator[Planted]:
     """One defect of each kind that the program can show."""
     nodes = {node.name: node for node in program.nodes}
     pairs = [(nodes[name], node) for node in program.nodes for name in node.args if name in nodes]
     triples = [(nodes[name], *pair) for pair in pairs for name in pair[0].args if name in nodes]
     if pairs:
-        first, second = random.choice(pairs)
-        ops = (first.op, second.op)
-        yield Planted(kind="chain of 2", program=program, holds=_chained(ops, 0), minimum=2)
-        needed = max(1, elements(program, second) // 3)
-        yield Planted(kind="chain of 2, sized", program=program, holds=_chained(ops, needed), minimum=2)
-        needs = program.types[second.args[0]]
-        yield Planted(kind="chain of 2, same type", program=program, holds=_typed(ops, needs, program.mode), minimum=2)
+        pair = random.choice(pairs)
+        ops, least = tuple(node.op for node in pair), fewest(program, pair)
+        yield Planted(kind="chain of 2", program=program, holds=_chained(ops, 0), minimum=least)
+        enough = _chained(ops, max(1, elements(program, pair[-1]) // 3))
+        yield Planted(kind="chain of 2, sized", program=program, holds=enough, minimum=least)
+        exactly = _typed(ops, program.types[pair[-1].args[0]], program.mode)
+        yield Planted(kind="chain of 2, same type", program=program, holds=exactly, minimum=least)
     if triples:
-        ops3 = tuple(node.op for node in random.choice(triples))
-        yield Planted(kind="chain of 3", program=program, holds=_chained(ops3, 0), minimum=3)
-    if len(nodes) > 3:
-        one, other = random.sample(program.nodes, 2)
-        yield Planted(
-            kind="scattered pair", program=program, holds=_scattered(one.op, other.op), minimum=len({one.op, other.op})
-        )
+        triple = random.choice(triples)
+        chained = _chained(tuple(node.op for node in triple), 0)
+        yield Planted(kind="chain of 3", program=program, holds=chained, minimum=fewest(program, triple))
+    if len({node.op for node in program.nodes}) > 3:
+        two = random.sample([*{node.op: node for node in program.nodes}.values()], 2)
+        both = _scattered(two[0].op, two[1].op)
+        yield Planted(kind="scattered pair", program=program, holds=both, minimum=fewest(program, two))
     if _output_beside_its_reduction(program):
         yield Planted(kind="output and its reduction", program=program, holds=_output_beside_its_reduction, minimum=2)
 
@@ -166,7 +175,7 @@ def main() -> None:
             str(costs[-1]),
             f"{1000 * spent:.1f}",
         )
-    Console(width=100).print(table)
+    Console(width=110).print(table)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ def _plainer_regimes(spec: InputSpec) -> Iterator[Regime]:
         case _:
             options = _PLAIN_REGIMES
     for option in options:
-        if REGIMES.index(option) < bound:
+        if REGIMES.index(option) < bound and not (option is Regime.IOTA and spec.type.numel == 1):
             yield option
 
 

@@ -99,9 +99,11 @@ def _without(program: Program, chunk: Sequence[Node]) -> Iterator[Draft]:
 def _cut(program: Program, chunk: Sequence[Node]) -> Iterator[Draft]:
     """Values of `chunk` that are used outside become inputs; an output in `chunk` gives way to its operands.
 
-    A number cannot be an input: the statement that makes it stays, and its operand becomes the input.
+    A number cannot be an input: the statement that makes one that is used stays, and its operand becomes the input.
     """
-    gone = {node.name for node in chunk if isinstance(node.type, TensorType)}
+    inside = {node.name for node in chunk}
+    outside = {name for node in program.nodes if node.name not in inside for name in node.args}
+    gone = {node.name for node in chunk if isinstance(node.type, TensorType) or node.name not in outside}
     if not gone:
         return
     rest = tuple(node for node in program.nodes if node.name not in gone)
@@ -112,7 +114,7 @@ def _cut(program: Program, chunk: Sequence[Node]) -> Iterator[Draft]:
         if node.name in gone & needed and isinstance(node.type, TensorType):
             names[node.name] = _unused(f"cut_{node.name}", taken)
             inputs.append(fresh_input(names[node.name], node.type, seed=len(inputs)))
-    outputs = _retreat(program, gone, needed)
+    outputs = _retreat(program, gone, needed) or tuple(node.name for node in rest[-1:])
     if outputs:
         yield _renamed(program, names, inputs, rest, outputs)
 
