@@ -114,7 +114,7 @@ def find_compile_error(exception: BaseException | None) -> KernelCompileError | 
 # --- naming failures ------------------------------------------------------------------------------------------------
 
 _UB_OVERFLOW = re.compile(r"ub overflow, requires (\d+) bits while (\d+) bits")
-_CRASH_LINE = re.compile(r"Assertion [`'\"]|LLVM ERROR:|UNREACHABLE executed|terminate called")
+_CRASH_LINE = re.compile(r"(Assertion [`'\"]|LLVM ERROR:|UNREACHABLE executed|terminate called).*")
 _NOISE = (
     (re.compile(r"^.*?\berror: "), ""),
     (re.compile(r"\S*/"), ""),
@@ -138,8 +138,8 @@ def diagnose(tool: str, returncode: int, stderr: str) -> str:
     lines = stderr.splitlines()
     if returncode < 0:
         name = signal.Signals(-returncode).name
-        crash = next((normalise_diagnostic(line) for line in lines if _CRASH_LINE.search(line)), "")
-        return f"{tool}: {name}" + (f": {crash}" if crash else "")
+        crash = _CRASH_LINE.search(stderr)
+        return f"{tool}: {name}" + (f": {normalise_diagnostic(crash[0])}" if crash else "")
     first = next((line for line in lines if "error:" in line), lines[0] if lines else f"exit status {returncode}")
     return f"{tool}: {normalise_diagnostic(first)}"
 
