@@ -113,7 +113,7 @@ def explain(fix: BackendFix) -> str:
     if not unknown:
         return f"{state(fix)} in {_version(fix.edits[0].module)}"
     edit = unknown[0]
-    if _locate(edit.module) is None:
+    if locate(edit.module) is None:
         return f"unknown: {edit.module} is not in {_version(edit.module)}"
     return f"unknown: {edit.place} of {_version(edit.module)} has neither the fixed nor the defective form"
 
@@ -144,7 +144,7 @@ def install(reintroduce: Sequence[BackendFix] = (), fix: Sequence[BackendFix] = 
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         raise FuzzerError("backend fixes are installed already: name all of them in one call, or uninstall first")
     for module, edits in replacements.items():  # tells at once what would fail at import
-        path = _locate(module)
+        path = locate(module)
         assert path is not None, module
         _apply(path.read_bytes(), edits)
     sys.meta_path.insert(0, _Finder(replacements))
@@ -202,13 +202,14 @@ def _require(fix: BackendFix, wanted: State) -> None:
 
 
 def _state(edit: Edit) -> State:
-    path = _locate(edit.module)
+    path = locate(edit.module)
     if path is None:
         return State.UNKNOWN
     code = _parsed(path, path.stat().st_mtime_ns)
     fixed, defective = source_edit.fragments(edit.fixed, edit.defective)
     forms = [(fixed, State.PRESENT), (defective, State.ABSENT)]
-    forms.sort(key=lambda form: -form[0].size)  # the larger form may contain the smaller one
+    if fixed.is_within(defective):
+        forms.reverse()  # the smaller form stands in the larger one too, so the larger one is looked for first
     for fragment, meaning in forms:
         if not fragment.is_empty and code.count(edit.function, fragment) == edit.matches:
             return meaning
@@ -220,7 +221,7 @@ def _parsed(path: Path, _changed: int) -> source_edit.Source:
     return source_edit.Source(path.read_bytes())
 
 
-def _locate(module: str) -> Path | None:
+def locate(module: str) -> Path | None:
     """The source file of an installed module; imports neither it nor its parents."""
     top, *rest = module.split(".")
     spec = PathFinder.find_spec(top)
@@ -294,7 +295,7 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname not in self.replacements:
             return None
-        for finder in sys.meta_path:
+        for finder in list(sys.meta_path):
             if finder is self:
                 continue
             spec = finder.find_spec(fullname, path, target)
@@ -303,11 +304,12 @@ class _Finder(MetaPathFinder):
         else:
             return None
         loader = spec.loader
+        if isinstance(loader, _EditedSource):
+            return spec  # the other finder asked this one
         if not isinstance(loader, SourceFileLoader):
             raise FuzzerError(f"{fullname} is not loaded from a source file: backend fixes cannot edit it")
-        # A subclass of whatever loads it: an instrumenting loader (coverage guidance) keeps instrumenting.
-        kind: Any = type("EditedSource", (_EditedSource, type(loader)), {})
-        edited = kind.__new__(kind)
-        edited.__dict__.update(loader.__dict__, replacements=self.replacements[fullname], edited=self.edited)
-        spec.loader = edited
+        # Still whatever loads it, so an instrumenting loader (coverage guidance) keeps instrumenting; and the same
+        # object, because another finder may have kept its methods.
+        loader.__dict__.update(replacements=self.replacements[fullname], edited=self.edited)
+        loader.__class__ = type("EditedSource", (_EditedSource, type(loader)), {})
         return spec

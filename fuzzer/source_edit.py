@@ -26,9 +26,9 @@ class Fragment:
     def is_empty(self) -> bool:
         return not self.dumps
 
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.dumps))
+    def is_within(self, other: Fragment) -> bool:
+        """Whether a match of the other may hold a match of this one."""
+        return all(any(dump in whole for whole in other.dumps) for dump in self.dumps)
 
 
 def fragments(first: str, second: str) -> tuple[Fragment, Fragment]:
