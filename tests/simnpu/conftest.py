@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +22,14 @@ RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
-def sim() -> None:
-    """torch_npu on the stand-in, with default options, in this process."""
+def npu() -> Any:
+    """The module `torch.npu`, on the stand-in with default options, in this process."""
     from fuzzer.simnpu import install
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         install()
+    return importlib.import_module("torch_npu").npu
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_installing_after_torch_npu_was_imported_is_refused(run_python: RunPytho
 
 
 @pytest.mark.sim
-def test_a_second_install_does_nothing_and_other_options_are_refused(sim: None) -> None:
+def test_a_second_install_does_nothing_and_other_options_are_refused(npu: Any) -> None:
     from fuzzer.simnpu import SimOptions, install, installed_options
 
     install()

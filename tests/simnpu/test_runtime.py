@@ -206,9 +206,7 @@ def test_a_signal_from_outside_is_passed_on(run_python: RunPython) -> None:
 
 def test_an_integer_division_by_zero_in_native_code_names_the_kernel(run_python: RunPython, tmp_path: Path) -> None:
     source = tmp_path / "divide.c"
-    source.write_text(
-        '__attribute__((visibility("default"))) int divide(int a, volatile int b) { return a / b; }\n'
-    )
+    source.write_text('__attribute__((visibility("default"))) int divide(int a, volatile int b) { return a / b; }\n')
     library = build("libdivide.so", [source])
     code = f"{HOST}\npreload.set_kernel('triton_div')\nctypes.CDLL({str(library)!r}).divide(1, 0)"
     done = run_python("-c", code)
