@@ -56,7 +56,8 @@ def minimize(
 
     The result depends on the answers only: the first interesting candidate in order wins, whatever `parallel` (how many
     candidates a batch holds) is. No candidate is evaluated twice. `on_progress` gets every improvement; `stop` is asked
-    before every batch, and True ends the search like a spent budget.
+    before every batch, and True ends the search like a spent budget. Where a defect shows only now and then, it is
+    `interesting` that decides how many of how many runs count.
 
     Raises:
         FuzzerError: `interesting` answered for fewer or more candidates than it was given.
