@@ -71,7 +71,7 @@ class InterpretedKernel:
         """Run every program of the grid in a child process and take over what it wrote.
 
         Raises KernelMemoryError for an access outside an argument, UnsupportedKernel for what the interpreter lacks,
-        KernelCompileError at stage EXECUTE for a failed `tl.device_assert` or a child that died.
+        KernelCompileError at stage EXECUTE for a `tl.assume` that does not hold or a child that died.
         """
         from fuzzer.simnpu.interpreter_ops import extent_of
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -340,6 +341,25 @@ def argument_handle(name: str, kind: str, value: Any) -> Any:
     return tl.tensor(handle, dtype)
 
 
+def _patch_globals(function: Any, builder: CheckedBuilder) -> None:
+    """Patch the language functions that a kernel's file imported by name, which Triton's own patching misses."""
+    for name, value in list(function.__globals__.items()):
+        if tl.core.is_builtin(value):
+            function.__globals__[name] = partial(_interpreted, value, builder)
+
+
+def _interpreted(member: Callable[..., Any], builder: CheckedBuilder, *arguments: Any, **named: Any) -> Any:
+    position = _OFFSETS.get(member.__name__)
+    if position is not None and len(arguments) > position:
+        offsets = [tl.constexpr(o) if isinstance(o, int) else o for o in arguments[position]]
+        arguments = (*arguments[:position], offsets, *arguments[position + 1 :])
+    return member(*arguments, **{**named, "_builder": builder})
+
+
+_OFFSETS = {"extract_slice": 1, "get_element": 1, "insert_slice": 2}
+"""Position of the offsets, which these functions take as tensors or constexprs: in a compiled kernel no int is left."""
+
+
 def take_over_triton(kernel: Any, builder: CheckedBuilder) -> tuple[Callable[..., Any], str, int]:
     """Switch this process to interpreting with `builder`; gives the kernel as a plain function, its file and line."""
     triton_interpreter.interpreter_builder = builder
@@ -348,6 +368,7 @@ def take_over_triton(kernel: Any, builder: CheckedBuilder) -> tuple[Callable[...
     def call(function: Any, *arguments: Any, **named: Any) -> Any:
         """A helper kernel called from a kernel."""
         if function not in functions:
+            _patch_globals(function.fn, builder)
             functions[function] = triton_interpreter.InterpretedFunction(function.fn)
         return functions[function](*arguments, **named)
 
@@ -357,6 +378,7 @@ def take_over_triton(kernel: Any, builder: CheckedBuilder) -> tuple[Callable[...
     np.seterr(all="ignore")
     for module in (libdevice, extra.cann.libdevice, extra.cann.extension):
         triton_interpreter._patch_builtin(module, builder)
+    _patch_globals(kernel.fn, builder)
     interpreted = triton_interpreter.InterpretedFunction(kernel.fn)
     function = interpreted.rewrite()
     triton_interpreter._patch_lang(function)
