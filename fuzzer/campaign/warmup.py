@@ -1,4 +1,4 @@
-"""What a fork server does once so that its children need not: imports that happen at first use, and first-use probes."""
+"""What a fork server does once so that its children need not: imports at first use, probes at first use."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ def warm_up(target: str, judge: Judge) -> None:
         importlib.import_module(module)
     if target not in FORKS_AFTER_USE:
         return
+    _compile_for_the_cpu()
     verdict, _ = judge(Case(source=PROGRAM), lambda stage, detail: None)
     if verdict.outcome in (Outcome.UNSUPPORTED, Outcome.INVALID):
         raise FuzzerError(f"target {target} cannot run a small program: {'; '.join(verdict.evidence)}")
+
+
+def _compile_for_the_cpu() -> None:
+    """What a program computes from `.item()` stays on the CPU, and the first of it probes the C++ compiler for long."""
+    import torch
+
+    torch.compile(lambda x: x + 1)(torch.ones(8))
+    torch._dynamo.reset()

@@ -84,7 +84,7 @@ class ForkServer:
         self._process.stdin.flush()
 
     def log(self, lines: int = 20) -> str:
-        """The last lines that the server printed."""
+        """The last lines that the server printed; to be asked before its end is told."""
         size = os.fstat(self._log.fileno()).st_size
         tail = os.pread(self._log.fileno(), 1 << 14, max(0, size - (1 << 14)))
         return "\n".join(tail.decode(errors="replace").splitlines()[-lines:])
@@ -119,6 +119,10 @@ class ForkServer:
             processes.kill_group(pid)
         self._process.wait()
         receive(self, None)
+        assert self._process.stdin is not None
+        for file in (self._process.stdin, self._process.stdout, self._log):
+            with contextlib.suppress(BrokenPipeError):  # a job that it did not read
+                file.close()
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.syntax import Syntax
@@ -73,7 +72,7 @@ class Display:
                 return  # counted in the ticks
             case Filed():
                 self._found.append(event.finding)
-                self._console.print(f"[bold red]found[/] {_finding_line(event.finding)}", highlight=False)
+                self._console.print(Text(f"found {_finding_line(event.finding)}", style="bold red"))
             case Tick():
                 self._tick(event)
             case Summary():
@@ -96,9 +95,10 @@ class Display:
         backend = f" {event.backend}" if event.target in ("sim", "npu") else ""
         behind = f", {event.behind} programs done before" if event.behind else ""
         self._console.print(
-            f"fuzzing target [bold]{event.target}[/]{backend} ({versions}), seed {event.seed}, "
-            f"{event.workers} worker(s), state in {escape(event.folder)}{behind}",
+            f"fuzzing target {event.target}{backend} ({versions}), seed {event.seed}, "
+            f"{event.workers} worker(s), state in {event.folder}{behind}",
             highlight=False,
+            markup=False,
         )
 
     def _tick(self, tick: Tick) -> None:
@@ -106,7 +106,7 @@ class Display:
             self._live.update(_panel(tick, self._found))
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + PLAIN_EVERY
-            self._console.print(_status(tick), highlight=False)
+            self._console.print(_status(tick), highlight=False, markup=False, soft_wrap=True)
 
 
 def summary_table(summary: Summary) -> RenderableType:
@@ -134,25 +134,24 @@ def summary_table(summary: Summary) -> RenderableType:
         figures.add_row("not looked into", f"{summary.waiting} failing programs; {resume}")
     parts: list[RenderableType] = [Panel(figures, title="interrupted" if summary.interrupted else "campaign")]
     if summary.findings:
-        parts.append(findings_table(summary.findings))
+        parts.append(findings_list(summary.findings))
     return Group(*parts)
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
-    table = Table(title="findings", title_justify="left", expand=False)
-    for name in ("what", "where", "catches", "statements", "first seen", "times", "entry"):
-        table.add_column(name, overflow="fold")
-    for finding in findings:
-        table.add_row(
-            escape(finding.title),
-            escape(str(finding.signature)),
-            ", ".join(finding.catches) or "open on this release",
-            str(finding.statements),
-            f"program {finding.first_program}, {_duration(finding.first_seen)}",
-            str(finding.times),
-            escape(finding.entry),
-        )
-    return table
+def findings_list(findings: Sequence[Finding]) -> RenderableType:
+    """One paragraph for each: what it is, what is known of it, its entry."""
+    lines: list[RenderableType] = [Text("findings", style="bold")]
+    for number, finding in enumerate(findings, 1):
+        known = f"catches {', '.join(finding.catches)}" if finding.catches else "open on this release"
+        seen = f"first seen at {_duration(finding.first_seen)}, program {finding.first_program}"
+        shrunk = f"{finding.statements} statement(s) after {finding.evaluations} runs"
+        lines += [
+            Text(f"{number}. {finding.title}", style="red"),
+            Text(f"   {finding.signature}"),
+            Text(f"   {known}; {seen}; {shrunk}; {finding.times} program(s) led to it"),
+            Text(f"   {finding.entry}"),
+        ]
+    return Group(*lines)
 
 
 def verdict_lines(verdict: Verdict) -> RenderableType:
@@ -218,8 +217,8 @@ def _status(tick: Tick) -> str:
 
 
 def _finding_line(finding: Finding) -> str:
-    catches = f" [catches {', '.join(finding.catches)}]" if finding.catches else ""
-    return f"{escape(finding.title)}{escape(catches)}: {finding.statements} statement(s), {escape(finding.entry)}"
+    catches = f" (catches {', '.join(finding.catches)})" if finding.catches else ""
+    return f"{finding.title}{catches}: {finding.statements} statement(s), {finding.entry}"
 
 
 def _duration(seconds: float) -> str:
