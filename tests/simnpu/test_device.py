@@ -109,13 +109,13 @@ def test_a_forked_child_goes_on_with_the_device(npu: Any) -> None:
     assert x.sum().item() == 6
 
 
-def test_a_small_operator_costs_less_than_a_hundred_microseconds_in_the_best_of_many_rounds() -> None:
+def test_a_small_operator_costs_at_most_forty_microseconds_of_processor_time() -> None:
     x = torch.randn(3, 3, device="npu")
 
     def one_round() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(100):
             x + x
-        return (time.perf_counter() - start) / 100
+        return (time.process_time() - start) / 100
 
-    assert min(one_round() for _ in range(20)) < 100e-6
+    assert min(one_round() for _ in range(20)) < 40e-6
