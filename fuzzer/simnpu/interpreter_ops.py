@@ -65,7 +65,7 @@ _EXTERNAL: dict[str, Callable[..., Any]] = {
     "tan": np.tan,
     "atan": np.arctan,
     "tanh": np.tanh,
-    "ilogb": lambda x: np.frexp(x)[1] - 1,
+    "ilogb": lambda x: np.where(x == 0, -np.inf, np.where(np.isfinite(x), np.frexp(x)[1] - 1, np.abs(x))),
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int32)),
     "pow": np.power,
     "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
