@@ -18,6 +18,15 @@ EXPERIMENTAL_HEURISTICS = "torch_npu._inductor.triton_experimental.npu_triton_he
 DEFAULT_HEURISTICS = "torch_npu._inductor.runtime.triton_heuristics"
 
 
+_first = 0
+
+
+def begin_at(index: int) -> None:
+    """Try the configuration of this index first, from the next kernel on."""
+    global _first
+    _first = index
+
+
 def starting_at(configs: Sequence[Any], first: int) -> list[Any]:
     """The configurations in the order they are tried: from index `first` (taken modulo their number), around."""
     if not configs:
@@ -61,7 +70,7 @@ def _cause_of_failure(autotuner: Any) -> Iterator[None]:
         del autotuner._simnpu_failures
 
 
-def replace_experimental(module: ModuleType, tile_config: int) -> None:
+def replace_experimental(module: ModuleType) -> None:
     """Make `triton_experimental`'s autotuner compile one configuration. Everything else of it runs unchanged."""
     autotuner = module.NPUCachingAutotuner
     compile_batch = autotuner._compile_configs_batch
@@ -75,7 +84,7 @@ def replace_experimental(module: ModuleType, tile_config: int) -> None:
             results, failed, _ = compile_batch(self, [config])
             return results, failed
 
-        results, failures = first_that_fits(starting_at(configs, tile_config), compile_one)
+        results, failures = first_that_fits(starting_at(configs, _first), compile_one)
         self._simnpu_failures = [*getattr(self, "_simnpu_failures", ()), *(error for _, error in failures)]
         return results, failures, failures[-1][1] if failures else None
 
@@ -110,7 +119,7 @@ def replace_experimental(module: ModuleType, tile_config: int) -> None:
     autotuner._precompile_worker = precompile_worker
 
 
-def replace_default(module: ModuleType, tile_config: int) -> None:
+def replace_default(module: ModuleType) -> None:
     """The same for the older `default` backend, whose autotuner can skip benchmarking by itself."""
     autotuner = module.NPUCachingAutotuner
     compile_once = autotuner._precompile_configs_once
@@ -121,7 +130,7 @@ def replace_default(module: ModuleType, tile_config: int) -> None:
         compiled: list[Any] = []
         errors: list[Any] = []
         stacks: list[str] = []
-        for config in starting_at(configs, tile_config):
+        for config in starting_at(configs, _first):
             results, failures, traces = compile_once(self, [config])
             compiled, errors, stacks = results, errors + failures, stacks + traces
             if any(result is not None for result in results):
@@ -173,7 +182,7 @@ def after_import(name: str, edit: Callable[[ModuleType], None]) -> None:
         sys.meta_path.insert(0, _AfterImport(name, edit))
 
 
-def install_autotune(tile_config: int) -> None:
+def install_autotune() -> None:
     """Replace the autotuning of both backends, whenever their heuristics are imported."""
-    after_import(EXPERIMENTAL_HEURISTICS, lambda module: replace_experimental(module, tile_config))
-    after_import(DEFAULT_HEURISTICS, lambda module: replace_default(module, tile_config))
+    after_import(EXPERIMENTAL_HEURISTICS, replace_experimental)
+    after_import(DEFAULT_HEURISTICS, replace_default)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,16 +17,13 @@ import triton.compiler.compiler
 from triton.backends.compiler import GPUTarget
 
 from fuzzer.simnpu import native, record, toolchain
-from fuzzer.simnpu.autotune import install_autotune
+from fuzzer.simnpu.autotune import begin_at, install_autotune
 from fuzzer.simnpu.kernel_cache import KernelCache
 from fuzzer.simnpu.language import install_language
-from fuzzer.simnpu.native import Interface
+from fuzzer.simnpu.native import Interface, ProgramOrder
 from fuzzer.simnpu.options import Executor, SimOptions
 from fuzzer.simnpu.runtime.build import RUNTIME, build, cache_directory
 from fuzzer.simnpu.toolchain import CompileStage, KernelCompileError
-
-_CUBE_CORES, _VECTOR_CORES = 20, 40
-"""Of an Ascend910B2."""
 
 
 class Metadata(dict[str, Any]):
@@ -41,8 +39,35 @@ class Metadata(dict[str, Any]):
 class Executable(Protocol):
     """Something that runs a compiled kernel over a grid."""
 
-    def launch(self, grid: tuple[int, int, int], values: list[Any]) -> None:
-        """Run every program; `values` are the run-time arguments of the compiled function, in order."""
+    def launch(self, grid: tuple[int, int, int], values: list[Any], order: int) -> None:
+        """Run every program in a `ProgramOrder`; `values` are the compiled function's run-time arguments."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """How kernels run from now on in this process."""
+
+    executor: Executor = Executor.NATIVE
+    order: ProgramOrder = ProgramOrder.ASCENDING
+
+
+_running = _Running()
+
+
+def run_kernels(
+    *, executor: Executor | None = None, order: ProgramOrder | None = None, tile_config: int | None = None
+) -> None:
+    """Change, in this process, how kernels are executed and which configuration is tried first; None keeps a setting.
+
+    `executor` and `tile_config` hold for kernels compiled from now on, `order` for launches. Meant for a forked
+    child that inherits an installed simulator.
+    """
+    if executor is not None:
+        _running.executor = executor
+    if order is not None:
+        _running.order = order
+    if tile_config is not None:
+        begin_at(tile_config)
 
 
 class HostKernel:
@@ -89,9 +114,12 @@ class HostKernel:
             enter_hook(launch_metadata)
         grid = (int(grid_0), int(grid_1), int(grid_2))
         kept = [values[position] for position in self._positions]
+        order = int(_running.order)
         _name_for_faults(self.name)
-        record.launched(self.name, grid, lambda: self._executable.launch(grid, kept))
-        _name_for_faults("")
+        try:
+            record.launched(self.name, grid, lambda: self._executable.launch(grid, kept, order))
+        finally:
+            _name_for_faults("")
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -186,7 +214,7 @@ class KernelCompiler:
             with record.timed(name, CompileStage.HIVM.value, seconds):
                 toolchain.fit(compilation, linalg, self.tools, self.cache)
         compilation.context.disable_multithreading()  # or a fork would inherit threads that are not there
-        if self.options.executor is Executor.INTERPRETER:
+        if _running.executor is Executor.INTERPRETER:
             from fuzzer.simnpu.interpreter import InterpretedKernel
 
             executable: Executable = InterpretedKernel(source=src, interface=interface)
@@ -240,7 +268,8 @@ def _complete(metadata: Mapping[str, Any]) -> dict[str, Any]:
 class HostDriver:
     """Triton's active driver: one device of the simulated kind."""
 
-    target: Any = None
+    options = SimOptions()
+    """Set by `install_kernels`; Triton makes instances of the class itself."""
 
     class utils:
         """The queries that Triton forwards to its driver's utilities."""
@@ -248,17 +277,18 @@ class HostDriver:
         @staticmethod
         def get_device_properties(device: int) -> dict[str, int]:
             """Core counts of any device; they are all alike."""
-            return {"max_shared_mem": 1, "num_aicore": _CUBE_CORES, "num_vectorcore": _VECTOR_CORES}
+            options = HostDriver.options
+            return {"max_shared_mem": 1, "num_aicore": options.cube_cores, "num_vectorcore": options.vector_cores}
 
         @staticmethod
         def get_aicore_num() -> int:
             """Cube cores."""
-            return _CUBE_CORES
+            return HostDriver.options.cube_cores
 
         @staticmethod
         def get_aivector_core_num() -> int:
             """Vector cores: the programs of a grid run on these."""
-            return _VECTOR_CORES
+            return HostDriver.options.vector_cores
 
     launcher_cls = None
 
@@ -269,7 +299,7 @@ class HostDriver:
 
     def get_current_target(self) -> Any:
         """What kernels are compiled for."""
-        return self.target
+        return GPUTarget("npu", self.options.soc, 0)
 
     def get_current_device(self) -> int:
         """Index of torch_npu's current device."""
@@ -297,7 +327,7 @@ def install_kernels(options: SimOptions) -> None:
     compiler = KernelCompiler(options)
     toolchain.adopt_tools(compiler.tools, options.soc)
     _poison_tiles(compiler.runtime, options.poison)
-    HostDriver.target = GPUTarget("npu", options.soc, 0)
+    HostDriver.options = options
     triton.runtime.driver.set_active(HostDriver())
     backend = triton.backends.backends["ascend"]
     triton.backends.backends["ascend"] = type(backend)(backend.compiler, HostDriver)
@@ -307,7 +337,8 @@ def install_kernels(options: SimOptions) -> None:
 
     for name in ("has_triton", "has_triton_package"):
         setattr(torch_triton, name, lambda *_, **__: True)
-    install_autotune(options.tile_config)
+    run_kernels(executor=options.executor, tile_config=options.tile_config)
+    install_autotune()
 
 
 def _poison_tiles(runtime: Path, byte: int) -> None:

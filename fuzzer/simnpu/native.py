@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ _UNBOUNDED = 1 << 40
 _WORKSPACE_BYTES = 1 << 20
 
 
-class ProgramOrder:
+class ProgramOrder(IntEnum):
     """In which order the programs of a grid run. A kernel whose result depends on it races on the device."""
 
     ASCENDING = 0
@@ -109,7 +110,7 @@ entry:
   %gxy = mul i64 %gx, %gy
   %total = mul i64 %gxy, %gz
   %last = sub i64 %total, 1
-  %backward = icmp eq i64 %order, {ProgramOrder.DESCENDING}
+  %backward = icmp eq i64 %order, {int(ProgramOrder.DESCENDING)}
   %gx32 = trunc i64 %gx to i32
   %gy32 = trunc i64 %gy to i32
   %gz32 = trunc i64 %gz to i32

@@ -9,16 +9,16 @@ from typing import Any
 from triton.compiler.compiler import ASTSource
 
 from fuzzer.simnpu import toolchain
-from fuzzer.simnpu.driver import HostKernel, KernelCompiler
+from fuzzer.simnpu.driver import HostKernel, KernelCompiler, run_kernels
 from fuzzer.simnpu.language import install_language
 from fuzzer.simnpu.options import Executor, SimOptions
 
 
 @cache
-def compiler(executor: Executor = Executor.NATIVE, fit_check: bool = False) -> KernelCompiler:
+def compiler(fit_check: bool = False) -> KernelCompiler:
     """A compiler ready to use; the fit check is left out where a test is not about it, because it is slow."""
     install_language()
-    made = KernelCompiler(SimOptions(executor=executor, fit_check=fit_check))
+    made = KernelCompiler(SimOptions(fit_check=fit_check))
     toolchain.adopt_tools(made.tools, made.options.soc)
     return made
 
@@ -32,5 +32,10 @@ def compile_on_host(
     fit_check: bool = False,
 ) -> HostKernel:
     """Compile one `@triton.jit` function for the given types of its run-time arguments."""
+    ready = compiler(fit_check)
     source = ASTSource(kernel, dict(signature), dict(constants or {}), None)
-    return compiler(executor, fit_check)(source)
+    run_kernels(executor=executor)
+    try:
+        return ready(source)
+    finally:
+        run_kernels(executor=Executor.NATIVE)

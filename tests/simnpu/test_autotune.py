@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -97,14 +98,16 @@ class FakeAutotuner:
 
 
 @pytest.fixture
-def tuner() -> type[FakeAutotuner]:
+def tuner() -> Iterator[type[FakeAutotuner]]:
     class Tuner(FakeAutotuner):
         pass
 
     module = ModuleType("heuristics")
     vars(module)["NPUCachingAutotuner"] = Tuner
-    autotune.replace_experimental(module, 1)
-    return Tuner
+    autotune.replace_experimental(module)
+    autotune.begin_at(1)
+    yield Tuner
+    autotune.begin_at(0)
 
 
 def test_the_experimental_autotuner_begins_at_the_named_configuration(tuner: type[FakeAutotuner]) -> None:

@@ -18,7 +18,8 @@ import triton
 import triton.language as tl
 
 from fuzzer.simnpu import native
-from fuzzer.simnpu.driver import build_runtime
+from fuzzer.simnpu.driver import build_runtime, run_kernels
+from fuzzer.simnpu.options import Executor
 from tests.simnpu.host_kernels import compile_on_host
 
 pytestmark = pytest.mark.sim
@@ -79,13 +80,17 @@ def test_an_empty_grid_runs_nothing() -> None:
 
 
 def test_a_grid_can_run_backwards_so_that_a_race_shows() -> None:
-    kernel = compile_on_host(last_program, {"out": "*i32"})
     out = torch.zeros(1, dtype=torch.int32)
-    executable: Any = kernel._executable
-    executable.launch((7, 1, 1), [out])
-    assert out.item() == 6
-    executable.launch((7, 1, 1), [out], native.ProgramOrder.DESCENDING)
-    assert out.item() == 0
+    kernels = [compile_on_host(last_program, {"out": "*i32"}, executor=executor) for executor in Executor]
+    for kernel in kernels:
+        kernel[(7, 1, 1)](out)
+        assert out.item() == 6
+        run_kernels(order=native.ProgramOrder.DESCENDING)
+        try:
+            kernel[(7, 1, 1)](out)
+        finally:
+            run_kernels(order=native.ProgramOrder.ASCENDING)
+        assert out.item() == 0
 
 
 @pytest.mark.parametrize(
