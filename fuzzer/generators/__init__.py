@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn
 
 from fuzzer.generators import graph_breaks, indexing, masking, permutes, reductions
 from fuzzer.generators.builder import Builder
@@ -59,7 +59,7 @@ def _from_bytes(families: tuple[Family, ...]) -> Callable[[bytes], Program | Non
     def collect(program: Program) -> None:
         found.append(program)
 
-    run: Callable[[bytes], object] = collect.hypothesis.fuzz_one_input
+    run: Callable[[bytes], object] = collect.hypothesis.fuzz_one_input  # type: ignore[attr-defined]  # set by @given
 
     def decode(data: bytes) -> Program | None:
         found.clear()

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from fuzzer.generators.draw import Choices
 from fuzzer.generators.inputs import draw_dtype, draw_input, draw_shape
+from fuzzer.generators.magnitude import input_size, node_size
 from fuzzer.generators.policy import Policy, SizeClass
-from fuzzer.magnitude import input_size, node_size
 from fuzzer.ops import BY_NAME, IllTyped, OpSpec, Params, Source, Trait
 from fuzzer.ops.rules import limit, tensor
 from fuzzer.ops.spec import Slot, Wanted
@@ -16,10 +16,10 @@ from fuzzer.program import DType, InputSpec, Literal, Node, Program, Regime, Sca
 from fuzzer.retype import Scope, without_dead
 
 _MAX_INPUTS = 7
-_SAVES_NO_RESULT = frozenset(
-    ("add", "sub", "mul", "add_number", "sub_number", "number_minus", "mul_number", "neg", "clone", "clone_contiguous")
-    + ("where", "masked_fill", "index_0", "cat", "sum", "square", "masked_fill_", "add_", "add_number_", "mul_number_")
-)
+_SAVES_NO_RESULT = {
+    "add", "sub", "mul", "add_number", "sub_number", "number_minus", "mul_number", "neg", "clone", "clone_contiguous",
+    "where", "masked_fill", "index_0", "cat", "sum", "square", "masked_fill_", "add_", "add_number_", "mul_number_",
+}  # fmt: skip
 """Operators whose results may be overwritten in training: their backward does not read them."""
 
 

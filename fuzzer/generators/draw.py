@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
@@ -42,5 +43,4 @@ class Choices:
     def weighted(self, options: Sequence[tuple[T, int]]) -> T:
         """One of the options, by weight; at least one weight is positive."""
         sums = list(accumulate(weight for _, weight in options))
-        point = self.integer(0, sums[-1] - 1)
-        return next(option for (option, _), end in zip(options, sums, strict=True) if point < end)
+        return options[bisect_right(sums, self.integer(0, sums[-1] - 1))][0]

@@ -14,7 +14,7 @@ _USES_OF_INTEGERS = ("loop", "slice_sum", "slice_amax", "select_by_item", "scale
 
 def number(build: Builder, whole: bool = False) -> str | None:
     """A Python number: the item of a full reduction of a live value."""
-    value = build.pick_tensor(lambda kind: (not whole or not kind.dtype.is_floating)) or build.add_main_input()
+    value = build.pick_tensor(lambda kind: not whole or not kind.dtype.is_floating) or build.add_main_input()
     if value is None:
         return None
     if build.type_of(value).numel > 1:

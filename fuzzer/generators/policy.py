@@ -65,8 +65,8 @@ _DTYPES = (
     (DType.INT64, 16),
     (DType.FLOAT16, 7),
     (DType.BFLOAT16, 5),
-    (DType.INT32, 5),
-    (DType.BOOL, 1),
+    (DType.INT32, 4),
+    (DType.FLOAT64, 2),
 )
 _REGIMES = (
     (Regime.NORMAL, 52),
@@ -109,7 +109,7 @@ def draw_policy(draw: Choices, families: Sequence[Family]) -> Policy:
         steps=draw.weighted(_STEPS),
         late=draw.choice((60, 80, 30)),
         fresh=draw.choice((12, 5, 25)),
-        in_place=draw.choice((40, 0, 100)),
+        in_place=draw.choice((100, 0, 60)),
         outputs=draw.weighted(((2, 34), (1, 30), (3, 22), (4, 14))),
         mode=mode,
     )

@@ -211,13 +211,3 @@ def limit(dtype: DType) -> float:
         DType.INT32: 2147483647.0,
         DType.BOOL: 1.0,
     }[dtype]
-
-
-def exact_limit(dtype: DType) -> float:
-    """Every integer up to this absolute value is held exactly."""
-    return {
-        DType.FLOAT64: 2.0**53,
-        DType.FLOAT32: 2.0**24,
-        DType.BFLOAT16: 2.0**8,
-        DType.FLOAT16: 2.0**11,
-    }.get(dtype, limit(dtype))
