@@ -40,4 +40,4 @@ def judge(observations: Observations) -> Verdict:
 
 def settled(observations: Observations) -> bool:
     """Whether more eager runs could not change the verdict: what `fuzzer.targets` asks before it makes them."""
-    return observations.eager[0].failure is not None or judge(observations).outcome is Outcome.PASS
+    return judge(observations).outcome not in (Outcome.BUG, Outcome.INCONCLUSIVE)

@@ -64,9 +64,7 @@ class LayoutOracle:
             line = f"{leaf.path}: requires_grad is {leaf.requires_grad}, in eager {plain.requires_grad}"
             return _bug("requires_grad", line)
         if leaf.alias not in [other.alias for other in known]:
-            line = (
-                f"{leaf.path}: shares memory with {leaf.alias or 'nothing'}, eager: {plain.alias or 'nothing'}"
-            )
+            line = f"{leaf.path}: shares memory with {leaf.alias or 'nothing'}, eager: {plain.alias or 'nothing'}"
             return _bug("alias", line)
         if leaf.value.numel() and _is_dense(plain) and _telling(leaf) not in [_telling(other) for other in known]:
             return _bug("stride", f"{leaf.path}: strides are {leaf.stride}, in eager {plain.stride}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-
-import torch
+import sys
 
 from fuzzer.program import FuzzerError
 from fuzzer.targets.run import Run, Runner
@@ -13,20 +12,11 @@ from fuzzer.targets.stack import configure_torch
 
 
 def prepare(backend: str = "") -> Run:
-    """Imports torch and warms the C++ compiler's precompiled headers up. `backend` is of no use here."""
+    """Imports torch. `backend` is of no use here. Raises FuzzerError when there is no C++ compiler."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         raise FuzzerError(f"target cpu compiles with {compiler}, not found: install a C++ compiler or set CXX")
+    # Inductor would import Triton to ask it for devices, and an installed triton-ascend would then look for an NPU.
+    sys.modules.setdefault("triton", None)  # type: ignore[arg-type]  # None is how an import is blocked
     configure_torch()
-    _warm_up()
     return Runner(name="cpu", device="cpu")
-
-
-def _warm_up() -> None:
-    """Compiles one function: probes the vector instructions and precompiles headers once for all forked children."""
-    torch.compile(_double)(torch.ones(8))
-    torch._dynamo.reset()
-
-
-def _double(x: torch.Tensor) -> torch.Tensor:
-    return x * 2

@@ -6,7 +6,8 @@ no result of a compiler can be called wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,32 +23,55 @@ from fuzzer.verdict import Stage
 EPSILON = {torch.float64: 2.0**-23, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
 """Distance of neighbours near 1. float64 counts as float32: devices compute it so."""
 
-ULPS = (1, 1, 4)
-"""By how many units in the last place each of the rounding runs moves values."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """How one run moves values: by up to so many units in the last place, up, down (-1), or at random (0)."""
+
+    ulps: int
+    direction: int = 0
+
+
+FIRST_MOVES = (Move(ulps=1, direction=1), Move(ulps=1, direction=-1), Move(ulps=1), Move(ulps=4))
+MORE_MOVES = (Move(ulps=4, direction=1), Move(ulps=4, direction=-1), *[Move(ulps=1)] * 6, *[Move(ulps=4)] * 4)
+"""For small programs only: enough that an element near a tie falls on both sides of it."""
+
+SMALL = 1 << 16
+"""Elements of all inputs together, up to which MORE_MOVES are made."""
 
 SUMMED = SUMS | {"mean"}
 
 aten = torch.ops.aten
 
 
-def run_perturbed(loaded: Loaded, training: bool, breadcrumb: Breadcrumb, *, exact: bool) -> tuple[Observation, ...]:
-    """The perturbed eager runs of a program on the CPU; only the one with other ties for an exact program."""
+def perturbed_runs(
+    loaded: Loaded, training: bool, breadcrumb: Breadcrumb, *, exact: bool
+) -> Iterator[tuple[Observation, ...]]:
+    """Batches of perturbed eager runs on the CPU, to be stopped when they explain enough. Failed runs are left out.
+
+    The first chooses other ties; for an exact program it is the only one.
+    """
     last = LastOfEquals()  # type: ignore[no-untyped-call]  # torch's own
-    runs = [_run(loaded, training, breadcrumb, "eager, last of equals", last, None)]
-    if not exact:
-        for number, ulps in enumerate(ULPS):
-            noise = Noise(seed=number, ulps=ulps)
-            name = f"eager, moved by {ulps} ulp ({number})"
-            runs.append(_run(loaded, training, breadcrumb, name, Rounded(noise), noise))
-    return tuple(run for run in runs if run.failure is None)
+    yield _run(loaded, training, breadcrumb, "eager, last of equals", last, None)
+    if exact:
+        return
+    small = sum(value.numel() for value in loaded.inputs if isinstance(value, torch.Tensor)) <= SMALL
+    seed = 0
+    for moves in (FIRST_MOVES, MORE_MOVES) if small else (FIRST_MOVES,):
+        runs: tuple[Observation, ...] = ()
+        for move in moves:
+            noise = Noise(seed=seed, move=move)
+            runs += _run(loaded, training, breadcrumb, f"eager, moved ({seed})", Rounded(noise), noise)
+            seed += 1
+        yield runs
 
 
 def _run(
     loaded: Loaded, training: bool, breadcrumb: Breadcrumb, target: str, mode: TorchDispatchMode, noise: Noise | None
-) -> Observation:
+) -> tuple[Observation, ...]:
     inputs = copy_inputs(loaded.inputs, training=training, rewrite=noise.move_input if noise else None)
     with mode:
-        return run_once(
+        seen = run_once(
             loaded.function,
             inputs,
             loaded.names,
@@ -56,24 +80,26 @@ def _run(
             training=training,
             breadcrumb=breadcrumb,
         )
+    return () if seen.failure else (seen,)
 
 
 class Noise:
-    """Random relative changes of a few units in the last place. Exact small integers and non-finite values stay."""
+    """Relative changes of a few units in the last place. Exact small integers and non-finite values stay."""
 
-    def __init__(self, *, seed: int, ulps: int) -> None:
+    def __init__(self, *, seed: int, move: Move) -> None:
         self._generator = torch.Generator().manual_seed(seed)
-        self._ulps = ulps
+        self._ulps = move.ulps
+        self._direction = move.direction
 
     def move_input(self, tensor: torch.Tensor) -> torch.Tensor:
         """An input; a tensor of small integers is meant as it is."""
         return tensor.clone() if not tensor.dtype.is_floating_point or is_integral(tensor) else self.move(tensor)
 
     def move(self, tensor: torch.Tensor, error: torch.Tensor | None = None) -> torch.Tensor:
-        """The tensor times 1 + k epsilon, k random in [-ulps, ulps], plus a random share of `error`, same strides."""
+        """The tensor moved by up to `ulps` units in the last place, plus a share of `error`, same strides."""
         epsilon = EPSILON.get(tensor.dtype, 0.0)
         wide = tensor.double()
-        change = wide * (self._draw(tensor.shape) * (self._ulps * epsilon))
+        change = wide.abs() * (self._draw(tensor.shape) * (self._ulps * epsilon))
         if error is not None:
             change = change + error * self._draw(tensor.shape)
         moved = torch.where(wide.isfinite() & change.isfinite(), wide + change, wide)
@@ -84,7 +110,11 @@ class Noise:
         return absolute.double() * (self._ulps * EPSILON[torch.float32])
 
     def _draw(self, shape: torch.Size) -> torch.Tensor:
-        return torch.rand(shape, generator=self._generator, dtype=torch.float64) * 2 - 1
+        """Shares of the largest move, from a half to all of it, so that it is seldom rounded away."""
+        share = torch.rand(shape, generator=self._generator, dtype=torch.float64) * 0.5 + 0.5
+        if self._direction:
+            return share * self._direction
+        return share * (torch.randint(0, 2, shape, generator=self._generator) * 2 - 1)
 
 
 def is_integral(tensor: torch.Tensor) -> bool:

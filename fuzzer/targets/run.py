@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
@@ -12,7 +12,7 @@ import torch
 from fuzzer.observation import Observation, Observations
 from fuzzer.program import Case, Mode
 from fuzzer.targets.harness import Breadcrumb, Clock, Function, Loaded, copy_inputs, load, run_once
-from fuzzer.targets.perturbed import run_perturbed
+from fuzzer.targets.perturbed import perturbed_runs
 from fuzzer.targets.reference import run_reference
 from fuzzer.targets.stack import private_caches
 from fuzzer.verdict import Stage
@@ -68,8 +68,8 @@ class Runner:
     def __call__(self, case: Case, breadcrumb: Breadcrumb, settled: Settled = never_settled) -> Observations:
         """Runs one case everywhere. Raises FuzzerError when its text is not a program.
 
-        `settled` decides after the first round whether eager on the device and the perturbed runs are needed; without
-        it they always run.
+        `settled` decides whether eager on the device and the perturbed runs are needed, asked before each batch of
+        them; without it they all run.
         """
         clock = Clock()
         loaded = load(case)
@@ -80,15 +80,23 @@ class Runner:
             reference, exact = run_reference(loaded, training, breadcrumb)
         compiled = self._compiled(loaded, case.mode, breadcrumb, clock)
         seen = Observations(reference=reference, eager=(eager,), compiled=compiled, exact=exact)
-        if not settled(seen):
+        batches = self._more(loaded, seen, training, breadcrumb)
+        while not settled(seen):
             with clock.measure("eager"):
-                more: tuple[Observation, ...] = ()
-                if self.device != "cpu":
-                    more = (self._eager(loaded, self.device, f"eager on {self.device}", training, breadcrumb),)
-                if eager.failure is None:
-                    more += run_perturbed(loaded, training, breadcrumb, exact=exact)
-            seen = replace(seen, eager=(eager, *more))
+                batch = next(batches, None)
+            if batch is None:
+                break
+            seen = replace(seen, eager=(*seen.eager, *batch))
         return replace(seen, reference=replace(reference, seconds=clock.items()))
+
+    def _more(
+        self, loaded: Loaded, seen: Observations, training: bool, breadcrumb: Breadcrumb
+    ) -> Iterator[tuple[Observation, ...]]:
+        """Batches of further eager runs: on the device, then perturbed ones if there are values to explain."""
+        if self.device != "cpu":
+            yield (self._eager(loaded, self.device, f"eager on {self.device}", training, breadcrumb),)
+        if all(run.failure is None for run in (seen.eager[0], *seen.compiled)):
+            yield from perturbed_runs(loaded, training, breadcrumb, exact=seen.exact)
 
     def _eager(self, loaded: Loaded, device: str, target: str, training: bool, breadcrumb: Breadcrumb) -> Observation:
         return run_once(
