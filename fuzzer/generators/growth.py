@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from hypothesis import strategies as st
@@ -68,6 +69,7 @@ _UNARY = (
     ("relu_", 1),
 )
 _BINARY = (("mul", 6), ("add", 5), ("sub", 4), ("maximum", 1), ("safe_div", 1))
+_LONG_FOLDS = (("sum", 10), ("mean", 3), ("amax", 1), ("var", 1))
 _FOLDS = (("sum", 10), ("mean", 3), ("amax", 3), ("amin", 1), ("var", 1), ("logsumexp", 1), ("argmax", 1), ("any", 1))
 
 
@@ -88,23 +90,46 @@ def pointwise_pair(build: Builder, value: str | None, other: str | None = None) 
     return build.apply(spec, value)
 
 
+def long_folds(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The runs of dims that fold at least 2,048 elements, and no fewer than there are results."""
+    total, rank = prod(shape), len(shape)
+    runs = [tuple(range(start, end)) for start in range(rank) for end in range(start + 1, rank + 1)]
+    sizes = [(dims, prod(shape[dim] for dim in dims)) for dims in runs]
+    return [dims for dims, size in sizes if size >= 2048 and size >= total // size]
+
+
 def reduction(build: Builder, value: str | None, keepdim: bool = False, whole: bool = False) -> str | None:
-    """A reduction of the value; over a long program's first dims more often than by chance."""
+    """A reduction of the value; where that can be, mostly one that folds at least 2,048 elements."""
     if value is None:
         return None
     found = build.type_of(value)
-    name = build.draw.weighted(_FOLDS)
+    folds = long_folds(found.shape) if build.is_long else []
+    long = bool(folds) and build.draw.chance(75)
+    name = build.draw.weighted(_LONG_FOLDS if long else _FOLDS)
     if not found.dtype.is_floating and name in ("mean", "var", "logsumexp"):
+        name = "sum"
+    if found.dtype is DType.BOOL and name not in ("sum", "any"):
         name = "sum"
     if whole and name + "_all" in BY_NAME:
         return build.emit(name + "_all", value)
     if not found.rank:
         return None
-    if found.dtype is DType.BOOL and name not in ("sum", "any"):
-        name = "sum"
     if keepdim or build.draw.chance(15):
         name += "_keepdim"
-    if build.is_long and found.rank > 1 and name in ("sum", "mean") and build.draw.chance(50):
-        dims = tuple(range(found.rank - 1))
-        return build.emit(name, value, dim=dims if len(dims) > 1 else 0)
+    if long:
+        dims = build.draw.choice(folds)
+        return build.emit(name, value, dim=dims if len(dims) > 1 else dims[0])
     return build.apply(BY_NAME[name], value)
+
+
+def operand(build: Builder, rank: int = 1) -> str | None:
+    """A live tensor of numbers; in a program made for split reductions, mostly one that has not been reduced yet."""
+    if build.is_long and build.draw.chance(75):
+        full = prod(build.main_shape)
+        found = build.pick_tensor(
+            lambda kind: kind.rank >= rank and kind.dtype is not DType.BOOL and kind.numel >= full // 2
+        )
+        if found is not None:
+            return found
+    found = build.pick_tensor(lambda kind: kind.rank >= rank and kind.dtype is not DType.BOOL)
+    return found or build.add_main_input()

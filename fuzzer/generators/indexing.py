@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from fuzzer.generators.builder import Builder
-from fuzzer.generators.growth import Idiom, growth, pointwise, pointwise_pair, reduction
+from fuzzer.generators.growth import Idiom, growth, operand, pointwise, pointwise_pair, reduction
 from fuzzer.ops import BY_NAME, Family
 from fuzzer.program import DType, TensorType
-
-
-def _table(build: Builder) -> str | None:
-    found = build.pick_tensor(lambda kind: kind.rank >= 1 and kind.dtype is not DType.BOOL)
-    return found or build.add_main_input()
-
 
 _LOOKUPS = ("index_0", "index_1", "gather", "index_select", "embedding", "take_along_dim", "index_01", "take")
 
 
 def looked_up(build: Builder) -> None:
     """Look up rows, blank some of them, and reduce: the masked sum of an embedding or of token ids."""
-    table = _table(build)
+    table = operand(build)
     if table is None:
         return
     found = build.apply(BY_NAME[build.draw.choice(_LOOKUPS)], table)
@@ -55,7 +49,7 @@ def written_back(build: Builder) -> None:
 
 def chosen_by_argmax(build: Builder) -> None:
     """Use the positions that a reduction found as an index."""
-    value = _table(build)
+    value = operand(build)
     if value is None or build.type_of(value).rank < 2:
         return
     dim = build.draw.integer(0, build.type_of(value).rank - 1)

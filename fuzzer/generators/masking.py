@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from fuzzer.generators.builder import Builder
-from fuzzer.generators.growth import Idiom, growth, pointwise, reduction
+from fuzzer.generators.growth import Idiom, growth, operand, pointwise, reduction
 from fuzzer.ops import BY_NAME, Family
 from fuzzer.program import DType
 
 
-def _value(build: Builder, rank: int = 1) -> str | None:
-    found = build.pick_tensor(lambda kind: kind.rank >= rank and kind.dtype is not DType.BOOL)
-    return found or build.add_main_input()
-
-
 def masked_softmax(build: Builder) -> None:
     """A softmax under a mask, as attention has it."""
-    value = _value(build)
+    value = operand(build)
     if value is None or not build.type_of(value).dtype.is_floating or not build.type_of(value).rank:
         return
     masked = build.apply(BY_NAME["masked_fill"], value)
@@ -26,7 +21,7 @@ def masked_softmax(build: Builder) -> None:
 
 def masked_mean(build: Builder) -> None:
     """The sum under a mask over the number of its members."""
-    value = _value(build)
+    value = operand(build)
     if value is None or not build.type_of(value).rank:
         return
     shape = build.type_of(value).shape
@@ -43,7 +38,7 @@ def masked_mean(build: Builder) -> None:
 
 def two_sides(build: Builder) -> None:
     """Where, with something computed on both sides."""
-    value = _value(build)
+    value = operand(build)
     left, right = pointwise(build, value), pointwise(build, value)
     if value is None or left is None or right is None:
         return
@@ -55,7 +50,7 @@ def two_sides(build: Builder) -> None:
 
 def written_under_mask(build: Builder) -> None:
     """An in-place write under a mask, then a reduction of what was written."""
-    value = pointwise(build, _value(build))
+    value = pointwise(build, operand(build))
     if value is None:
         return
     made = build.apply(BY_NAME[build.draw.choice(("masked_fill_", "set_masked", "clamp_", "masked_fill"))], value)
@@ -64,7 +59,7 @@ def written_under_mask(build: Builder) -> None:
 
 def causal(build: Builder) -> None:
     """The triangle of a matrix, then a reduction or a scan."""
-    value = _value(build, 2)
+    value = operand(build, 2)
     if value is None or build.type_of(value).rank < 2:
         return
     made = build.emit(build.draw.choice(("tril", "triu")), value, k=build.draw.choice((0, 1, -1)))

@@ -5,15 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from fuzzer.generators.builder import Builder
-from fuzzer.generators.growth import Idiom, growth, pointwise, pointwise_pair, reduction
+from fuzzer.generators.growth import Idiom, growth, operand, pointwise, pointwise_pair, reduction
 from fuzzer.ops import Family
 from fuzzer.ops.permutes import draw_order, factors
 from fuzzer.program import DType, TensorType
-
-
-def _value(build: Builder, rank: int) -> str | None:
-    found = build.pick_tensor(lambda kind: kind.rank >= rank and kind.dtype is not DType.BOOL)
-    return found or build.add_main_input()
 
 
 def split_and_back(build: Builder) -> None:
@@ -57,7 +52,7 @@ def split_and_back(build: Builder) -> None:
 
 def permuted_beside(build: Builder) -> None:
     """A permuted copy of a value, beside a reduction of the value as it was."""
-    value = pointwise_pair(build, _value(build, 2)) or _value(build, 2)
+    value = pointwise_pair(build, operand(build, 2)) or operand(build, 2)
     if value is None or build.type_of(value).rank < 2:
         return
     order = draw_order(build.draw, build.type_of(value).rank)
@@ -71,7 +66,7 @@ def permuted_beside(build: Builder) -> None:
 
 def reduced_transposed(build: Builder) -> None:
     """A reduction over dims that are not neighbours in memory."""
-    value = _value(build, 2)
+    value = operand(build, 2)
     if value is None or build.type_of(value).rank < 2:
         return
     turned = build.emit("permute", value, dims=draw_order(build.draw, build.type_of(value).rank))
@@ -85,7 +80,7 @@ def reduced_transposed(build: Builder) -> None:
 
 def merged_heads(build: Builder) -> None:
     """Split the last dim into heads, permute, work on them, permute back and merge, as attention does."""
-    value = _value(build, 2)
+    value = operand(build, 2)
     if value is None:
         return
     found = build.type_of(value)
@@ -112,7 +107,7 @@ def merged_heads(build: Builder) -> None:
 
 def transposed_sum(build: Builder) -> None:
     """A value combined with another that lies the other way round."""
-    value = _value(build, 2)
+    value = operand(build, 2)
     if value is None or build.type_of(value).rank < 2:
         return
     found = build.type_of(value)

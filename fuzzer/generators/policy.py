@@ -76,37 +76,42 @@ _REGIMES = (
     (Regime.SPARSE, 3),
     (Regime.IOTA, 3),
 )
-_SIZES = ((SizeClass.SMALL, 34), (SizeClass.BOUNDARY, 22), (SizeClass.SPLIT, 20), (SizeClass.LONG, 24))
+_SIZES = ((SizeClass.SMALL, 32), (SizeClass.BOUNDARY, 22), (SizeClass.SPLIT, 20), (SizeClass.LONG, 26))
 _STEPS = ((3, 14), (4, 14), (5, 14), (2, 8), (6, 10), (8, 14), (11, 8), (14, 5), (18, 3))
 _TILED = (("triton.tile_reductions", True), ("triton.prefer_nd_tiling", True))
 
 
 def draw_policy(draw: Choices, families: Sequence[Family]) -> Policy:
     """A policy for one program; only these families, and pointwise arithmetic, take part."""
+    sizes = draw.weighted(_SIZES)
     # Four in five programs leave some families out, and one in three is all about one of them.
     if draw.chance(33):
         chosen = [draw.choice(families)]
     else:
         chosen = [family for family in families if draw.chance(60)] or [draw.choice(families)]
+    idioms = draw.choice((30, 15, 55, 0))
+    if sizes is SizeClass.LONG:
+        # What is long is for reductions to fold.
+        chosen = [family for family in families if family in chosen or family is Family.REDUCTIONS]
+        idioms = max(idioms, 30)
     weights = [(Family.POINTWISE, draw.choice((4, 2, 7)))] + [(one, draw.choice((5, 2, 9))) for one in chosen]
     dtype = draw.weighted(_DTYPES)
-    training = dtype.is_floating and draw.chance(14)
-    dynamic = not training and draw.chance(6)
+    training = dtype.is_floating and draw.chance(22 if sizes is SizeClass.LONG else 14)
     mode = Mode(
         training=training,
-        dynamic=dynamic,
+        dynamic=not training and draw.chance(6),
         calls=2 if draw.chance(4) else 1,
         config=_TILED if draw.chance(8) else (),
     )
     return Policy(
         families=tuple(weights),
-        idioms=draw.choice((30, 15, 55, 0)),
-        sizes=draw.weighted(_SIZES),
+        idioms=idioms,
+        sizes=sizes,
         dtype=dtype,
         mixed=draw.choice((8, 0, 30)),
         regime=draw.weighted(_REGIMES),
         strided=draw.choice((10, 0, 40)),
-        steps=draw.weighted(_STEPS),
+        steps=draw.weighted(_STEPS[:5] if sizes is SizeClass.LONG else _STEPS),
         late=draw.choice((60, 80, 30)),
         fresh=draw.choice((12, 5, 25)),
         in_place=draw.choice((100, 0, 60)),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from fuzzer.generators.builder import Builder
-from fuzzer.generators.growth import Idiom, growth, pointwise, pointwise_pair, reduction
+from fuzzer.generators.growth import Idiom, growth, operand, pointwise, pointwise_pair, reduction
 from fuzzer.ops import Family
-from fuzzer.program import DType, TensorType
-
-
-def _value(build: Builder) -> str | None:
-    return build.pick_tensor(lambda found: found.rank >= 1 and found.dtype is not DType.BOOL) or build.add_main_input()
+from fuzzer.program import TensorType
 
 
 def beside(build: Builder) -> None:
     """A pointwise result that is returned beside a reduction of it: one kernel, two outputs."""
-    made = pointwise_pair(build, _value(build))
+    made = pointwise_pair(build, operand(build))
     if made is not None:
         build.kept.append(made)
         reduction(build, made)
@@ -22,21 +18,21 @@ def beside(build: Builder) -> None:
 
 def epilogue(build: Builder) -> None:
     """Pointwise arithmetic behind a reduction, as in a loss or a norm."""
-    folded = reduction(build, _value(build), whole=build.draw.chance(50))
+    folded = reduction(build, operand(build), whole=build.draw.chance(50))
     for _ in range(build.draw.integer(1, 3)):
         folded = pointwise(build, folded)
 
 
 def siblings(build: Builder) -> None:
     """Two reductions of one value."""
-    value = _value(build)
+    value = operand(build)
     reduction(build, value)
     reduction(build, value)
 
 
 def centered(build: Builder) -> None:
     """A value and its own reduction, broadcast back over it."""
-    value = _value(build)
+    value = operand(build)
     if value is None:
         return
     folded = reduction(build, value, keepdim=True)
@@ -48,7 +44,7 @@ def centered(build: Builder) -> None:
 
 def stacked(build: Builder) -> None:
     """A reduction of a softmax or a scan."""
-    value = _value(build)
+    value = operand(build)
     if value is None or not build.type_of(value).rank:
         return
     op = build.draw.choice(("softmax", "cumsum", "log_softmax"))
@@ -60,7 +56,7 @@ def stacked(build: Builder) -> None:
 
 def positions(build: Builder) -> None:
     """Integer arithmetic on what a reduction or a scan found: the buffer is reused in place."""
-    value = _value(build)
+    value = operand(build)
     if value is None or not build.type_of(value).rank:
         return
     dim = build.draw.integer(0, build.type_of(value).rank - 1)
@@ -74,7 +70,7 @@ def positions(build: Builder) -> None:
 
 def weighted_sum(build: Builder) -> None:
     """The sum of products, over the leading dims: the gradient of a weight."""
-    value = _value(build)
+    value = operand(build)
     if value is None:
         return
     shape = build.type_of(value).shape
@@ -88,12 +84,12 @@ def weighted_sum(build: Builder) -> None:
 
 
 IDIOMS: tuple[Idiom, ...] = (
-    Idiom(beside, 6),
+    Idiom(beside, 7),
     Idiom(epilogue, 5),
     Idiom(siblings, 2),
     Idiom(centered, 3),
     Idiom(stacked, 3),
     Idiom(positions, 3),
-    Idiom(weighted_sum, 2),
+    Idiom(weighted_sum, 4),
 )
 grow = growth(Family.REDUCTIONS, IDIOMS)
