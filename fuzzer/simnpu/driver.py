@@ -213,7 +213,6 @@ class KernelCompiler:
         if self.options.fit_check:
             with record.timed(name, CompileStage.HIVM.value, seconds):
                 toolchain.fit(compilation, linalg, self.tools, self.cache)
-        compilation.context.disable_multithreading()  # or a fork would inherit threads that are not there
         if _running.executor is Executor.INTERPRETER:
             from fuzzer.simnpu.interpreter import InterpretedKernel
 

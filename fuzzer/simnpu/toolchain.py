@@ -234,6 +234,7 @@ def adopt_tools(tools: Tools, soc: str) -> None:
     for name in ("_check_bishengir_api_change", "_check_bishengir_is_regbased"):  # each runs a tool per kernel
         if not hasattr(names[name], "cache_info"):
             names[name] = functools.lru_cache(maxsize=1)(names[name])
+            names[name]()  # now, so that forked children inherit the answer
 
 
 # --- stages ---------------------------------------------------------------------------------------------------------
@@ -256,17 +257,25 @@ class Compilation:
         return "ttadapter" not in self.stages
 
 
+def _context() -> Any:
+    """An MLIR context with Triton's dialects and no threads, which a forked child would inherit dead."""
+    from triton._C.libtriton import ir
+
+    context = ir.context()
+    context.disable_multithreading()
+    ir.load_dialects(context)
+    return context
+
+
 def frontend(source: Any, target: Any, options: Mapping[str, Any]) -> Compilation:
     """Triton source to optimised TTIR. Raises KernelCompileError whose cause is Triton's own exception."""
     import triton.backends
-    from triton._C.libtriton import ir
 
     kernel = source.fn.__name__
     try:
         backend = triton.backends.backends["ascend"].compiler(target)
         parsed = backend.parse_options(dict(options, **source.parse_options()))
-        context = ir.context()
-        ir.load_dialects(context)
+        context = _context()
         backend.load_dialects(context)
         module = source.make_ir(parsed, backend.get_codegen_implementation(), backend.get_module_map(), context)
         stages: dict[str, Any] = {}
@@ -382,8 +391,7 @@ def lower(kernel: str, linalg: str, tools: Tools) -> str:
         if done.returncode != 0:
             origin = diagnose("bishengir-opt", done.returncode, stderr)
             raise UnsupportedKernel(kernel=kernel, tool="bishengir-opt", origin=origin, message=stderr)
-        context = ir.context()
-        ir.load_dialects(context)
+        context = _context()
         try:
             module = ir.parse_mlir_module(str(lowered), context)
             module.context = context
