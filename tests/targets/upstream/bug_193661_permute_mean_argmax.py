@@ -1,4 +1,4 @@
-"""pytorch#193661: argmax of a trailing-dim reduction of a permuted tensor gives a physical index, not the logical one."""
+"""pytorch#193661: argmax of a trailing-dim reduction of a permuted tensor gives a physical, not the logical index."""
 
 import torch
 

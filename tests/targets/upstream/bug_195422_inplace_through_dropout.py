@@ -1,4 +1,4 @@
-"""pytorch#195422: an in-place operation on the identity that eval-mode dropout returns is lost; only the input shows it."""
+"""pytorch#195422: an in-place operation on the identity that eval-mode dropout returns is lost; the input shows it."""
 
 import torch
 import torch.nn.functional as F
