@@ -46,5 +46,5 @@ def command(
     if as_json:
         click.echo(encode(reply))
     else:
-        Console().print(verdict_lines(reply.verdict), highlight=False)
+        Console().print(verdict_lines(reply.verdict), soft_wrap=True)
     return 1 if reply.verdict.outcome is Outcome.BUG else 0

@@ -46,11 +46,11 @@ def show_command(slug: str) -> int:
         ("", fix.summary),
     ]
     for name, value in lines:
-        console.print(f"{name + ':' if name else '':11}{value}", markup=False)
+        console.print(f"{name + ':' if name else '':11}{value}", markup=False, soft_wrap=True)
     for edit in fix.edits:
-        console.print(f"edit of {edit.place}", markup=False)
-        console.print(f"  fixed:     {edit.fixed}", markup=False)
-        console.print(f"  defective: {edit.defective or '(missing)'}", markup=False)
+        console.print(f"edit of {edit.place}", markup=False, soft_wrap=True)
+        console.print(f"  fixed:     {edit.fixed}", markup=False, soft_wrap=True)
+        console.print(f"  defective: {edit.defective or '(missing)'}", markup=False, soft_wrap=True)
     return 0
 
 

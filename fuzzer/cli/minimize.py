@@ -56,12 +56,14 @@ def command(
         examiner = Examiner(pool)
         (reply,) = pool.run([RunCase(case=case)])
         if reply.verdict.signature is None:
-            console.print(verdict_lines(reply.verdict), highlight=False)
-            console.print(f"{file} does not fail: there is nothing to shrink")
+            console.print(verdict_lines(reply.verdict), soft_wrap=True)
+            console.print(f"{file} does not fail: there is nothing to shrink", highlight=False, soft_wrap=True)
             return 0
         suspect = examiner.attribute(0, case, reply.verdict.signature)
         if isinstance(suspect, Unsteady):
-            console.print(f"{file} does not fail in the same way every time: {suspect.evidence}", highlight=False)
+            console.print(
+                f"{file} does not fail in the same way every time: {suspect.evidence}", highlight=False, soft_wrap=True
+            )
             return 1
         with console.status("shrinking"):
             examined = examiner.shrink(suspect, budget=Budget(evaluations=evaluations, seconds=seconds))
@@ -72,5 +74,6 @@ def command(
         f"{examined.seconds:.0f} s: {examined.title}",
         highlight=False,
         markup=False,
+        soft_wrap=True,
     )
     return 1

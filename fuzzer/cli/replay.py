@@ -78,7 +78,7 @@ def command(
         ]
         console.print(terminal.table("replay", ("entry", "expect", "verdict", "where", "standing", "seconds"), rows))
         for replayed in bad:
-            console.print(f"{replayed.path}: {replayed.standing}", highlight=False, markup=False)
+            console.print(f"{replayed.path}: {replayed.standing}", highlight=False, markup=False, soft_wrap=True)
         console.print(f"{len(done)} entries, {len(done) - len(bad)} as expected, {len(bad)} not", highlight=False)
     return 1 if bad else 0
 

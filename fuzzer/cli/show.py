@@ -38,7 +38,7 @@ def command(
     console.print(python_source(case.source))
     console.print(f"mode: {case.mode}", highlight=False)
     console.print(Rule(f"verdict on target {target}", align="left"))
-    console.print(verdict_lines(reply.verdict), highlight=False)
+    console.print(verdict_lines(reply.verdict), soft_wrap=True)
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in reply.verdict.seconds)
     console.print(
         f"seconds: {stages or 'unknown'}; {reply.seconds:.2f} in all, {reply.peak >> 20} MiB", highlight=False

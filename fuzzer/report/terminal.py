@@ -72,14 +72,16 @@ class Display:
                 return  # counted in the ticks
             case Filed():
                 self._found.append(event.finding)
-                self._console.print(Text(f"found {_finding_line(event.finding)}", style="bold red"))
+                self._console.print(Text(f"found {_finding_line(event.finding)}", style="bold red"), soft_wrap=True)
             case Tick():
                 self._tick(event)
             case Summary():
                 if self._live is not None:
                     self._live.stop()
                     self._live = None
-                self._console.print(summary_table(event), highlight=False)
+                self._console.print(summary_panel(event))
+                for line in finding_lines(event.findings):
+                    self._console.print(line, soft_wrap=True)
 
     def _say_json(self, event: Started | Ran | Filed | Summary) -> None:
         fields = asdict(event)
@@ -99,6 +101,7 @@ class Display:
             f"{event.workers} worker(s), state in {event.folder}{behind}",
             highlight=False,
             markup=False,
+            soft_wrap=True,
         )
 
     def _tick(self, tick: Tick) -> None:
@@ -109,8 +112,8 @@ class Display:
             self._console.print(_status(tick), highlight=False, markup=False, soft_wrap=True)
 
 
-def summary_table(summary: Summary) -> RenderableType:
-    """A campaign's end: what ran, how fast, what was concluded, where the time went, what was found."""
+def summary_panel(summary: Summary) -> RenderableType:
+    """A campaign's end: what ran, how fast, what was concluded, where the time went."""
     figures = Table.grid(padding=(0, 2))
     figures.add_row(
         "programs", f"{summary.programs} in {_duration(summary.seconds)}, {summary.rate:.2f} programs per second"
@@ -132,15 +135,12 @@ def summary_table(summary: Summary) -> RenderableType:
     if summary.waiting:
         resume = f"fuzz run --resume --out {summary.folder}, with the same options, goes on"
         figures.add_row("not looked into", f"{summary.waiting} failing programs; {resume}")
-    parts: list[RenderableType] = [Panel(figures, title="interrupted" if summary.interrupted else "campaign")]
-    if summary.findings:
-        parts.append(findings_list(summary.findings))
-    return Group(*parts)
+    return Panel(figures, title="interrupted" if summary.interrupted else "campaign")
 
 
-def findings_list(findings: Sequence[Finding]) -> RenderableType:
+def finding_lines(findings: Sequence[Finding]) -> list[Text]:
     """One paragraph for each: what it is, what is known of it, its entry."""
-    lines: list[RenderableType] = [Text("findings", style="bold")]
+    lines = [Text("findings", style="bold")] if findings else []
     for number, finding in enumerate(findings, 1):
         known = f"catches {', '.join(finding.catches)}" if finding.catches else "open on this release"
         seen = f"first seen at {_duration(finding.first_seen)}, program {finding.first_program}"
@@ -151,17 +151,19 @@ def findings_list(findings: Sequence[Finding]) -> RenderableType:
             Text(f"   {known}; {seen}; {shrunk}; {finding.times} program(s) led to it"),
             Text(f"   {finding.entry}"),
         ]
-    return Group(*lines)
+    return lines
 
 
-def verdict_lines(verdict: Verdict) -> RenderableType:
+def verdict_lines(verdict: Verdict) -> Text:
     """A verdict, its identity and its evidence."""
     head = Text(str(verdict.outcome), style=COLOURS[verdict.outcome])
     if verdict.signature is not None:
         head.append(f"  {verdict.signature}", style="bold")
     if verdict.oracle:
         head.append(f"  [{verdict.oracle}]", style="dim")
-    return Group(head, *(Text(f"  {line}") for line in verdict.evidence))
+    for line in verdict.evidence:
+        head.append(f"\n  {line}")
+    return head
 
 
 def python_source(source: str) -> RenderableType:

@@ -12,5 +12,5 @@ from fuzzer.campaign.worker import Pool
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
-    with Pool(Settings(target="cpu", timeout=12.0, memory=3 << 29), workers=2) as pool:
+    with Pool(Settings(target="cpu", timeout=20.0, memory=3 << 29), workers=2) as pool:
         yield pool

@@ -40,6 +40,22 @@ def program(x):
     return x.sum(0), x * 2
 """
 
+PARSED = """\
+import torch
+
+
+def inputs():
+    seeded = torch.Generator().manual_seed
+    x0 = torch.randn((3, 4), generator=seeded(1))
+    return (x0,)
+
+
+def program(x0):
+    v0 = x0 + x0
+    return v0
+"""
+"""A program in the words of `fuzzer.source`."""
+
 WRONG = """\
 import torch
 
