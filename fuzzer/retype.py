@@ -33,6 +33,13 @@ class Scope:
         self.inputs: dict[str, InputSpec] = {}
         self.mutated: set[str] = set()
 
+    def copy(self) -> Scope:
+        """A scope that grows on its own from here."""
+        other = Scope()
+        other.types, other.storage = dict(self.types), dict(self.storage)
+        other.inputs, other.mutated = dict(self.inputs), set(self.mutated)
+        return other
+
     def add_input(self, spec: InputSpec) -> InputSpec:
         """Define an input; raises IllTyped when its regime or layout does not suit its type."""
         if spec.name in self.types:

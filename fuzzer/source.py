@@ -16,31 +16,19 @@
         return v0, v1
 
 `fuzzer.input_source` lists the forms of an input; a statement is the template of an operator in `fuzzer.ops` with its
-holes filled. Parsing undoes printing exactly. A docstring and comments are ignored.
+holes filled. Parsing undoes printing exactly. It also reads what people write: docstrings and comments are ignored,
+`fuzzer.statements` takes nested expressions apart.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 from fuzzer.input_source import expression, read_expression
-from fuzzer.ops import BY_NAME, OPS, IllTyped, OpSpec, template_of
+from fuzzer.ops import BY_NAME, template_of
 from fuzzer.program import Case, FuzzerError, InputSpec, Mode, Node, Program
-from fuzzer.retype import Scope
-from fuzzer.template import head_of
-
-
-@lru_cache(maxsize=1)
-def _by_head() -> Mapping[str, tuple[OpSpec, ...]]:
-    found: dict[str, list[OpSpec]] = {}
-    for spec in OPS:
-        found.setdefault(template_of(spec.name).head, []).append(spec)
-    return {
-        head: tuple(sorted(specs, key=lambda spec: -len(template_of(spec.name).statements)))
-        for head, specs in found.items()
-    }
+from fuzzer.statements import StatementReader, in_order
 
 
 def print_statement(node: Node) -> str:
@@ -88,17 +76,13 @@ def _without_docstring(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return list(body)
 
 
-def _returned(function: ast.FunctionDef, statement: ast.stmt) -> tuple[str, ...]:
-    if isinstance(statement, ast.Return) and statement.value is not None:
-        value = statement.value
-        items = value.elts if isinstance(value, ast.Tuple) else [value]
-        names = tuple(item.id for item in items if isinstance(item, ast.Name))
-        if len(names) == len(items):
-            return names
-    raise FuzzerError(
-        f"line {statement.lineno}: {ast.unparse(statement)}: {function.name}() ends with a return of names; "
-        "give each result a name first"
-    )
+def _returned(function: ast.FunctionDef) -> list[ast.expr]:
+    last = function.body[-1]
+    if not isinstance(last, ast.Return) or last.value is None:
+        raise FuzzerError(
+            f"line {last.lineno}: {ast.unparse(last)}: {function.name}() ends with a return of its results"
+        )
+    return last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
 
 
 def _read_inputs(function: ast.FunctionDef) -> tuple[InputSpec, ...]:
@@ -114,31 +98,13 @@ def _read_inputs(function: ast.FunctionDef) -> tuple[InputSpec, ...]:
                 raise FuzzerError(
                     f"line {statement.lineno}: {ast.unparse(statement)}: inputs() makes each input in one assignment"
                 )
-    names = _returned(function, body[-1])
+    names = [item.id if isinstance(item, ast.Name) else "" for item in _returned(function)]
     for name in names:
         if name not in specs:
-            raise FuzzerError(f"line {body[-1].lineno}: inputs() returns {name}, which it does not make")
+            raise FuzzerError(
+                f"line {body[-1].lineno}: {ast.unparse(body[-1])}: inputs() returns the names that it assigned"
+            )
     return tuple(specs[name] for name in names)
-
-
-def _read_node(scope: Scope, body: list[ast.stmt], where: int) -> tuple[Node, int]:
-    """The statement that starts there, and how many Python statements it takes."""
-    reason = "no operator is written like this"
-    for spec in _by_head().get(head_of(body[where]), ()):
-        template = template_of(spec.name)
-        match = template.match(body, where)
-        if match is None:
-            continue
-        args = tuple(match.names[slot.name] for slot in spec.slots)
-        params = tuple((name, match.literals[name]) for name in template.params)
-        try:
-            return scope.add_node(match.names["out"], spec.name, args, params), len(template.statements)
-        except IllTyped as problem:
-            reason = f"{spec.name}: {problem}"
-    raise FuzzerError(
-        f"line {body[where].lineno}: {ast.unparse(body[where])}: {reason}; "
-        "write one call of an operator of fuzzer/ops on names and literals in each statement"
-    )
 
 
 def parse_program(source: str, mode: Mode) -> Program:
@@ -155,17 +121,7 @@ def parse_program(source: str, mode: Mode) -> Program:
             f"line {function.lineno}: program{params} does not take what inputs() returns, "
             f"{tuple(spec.name for spec in specs)}; use the same names in the same order"
         )
-    scope = Scope()
-    inputs = tuple(scope.add_input(spec) for spec in specs)
-    body = _without_docstring(function.body)
-    nodes: list[Node] = []
-    where = 0
-    while where < len(body) - 1:
-        node, taken = _read_node(scope, body, where)
-        nodes.append(node)
-        where += taken
-    outputs = _returned(function, body[-1])
-    for name in outputs:
-        if name not in scope.types:
-            raise FuzzerError(f"line {body[-1].lineno}: program() returns {name}, which is not defined")
-    return Program(inputs=inputs, nodes=tuple(nodes), outputs=outputs, mode=mode)
+    reader = StatementReader(specs, {node.id for node in ast.walk(function) if isinstance(node, ast.Name)})
+    nodes = reader.read(_without_docstring(function.body)[:-1])
+    outputs, more = reader.read_results(_returned(function))
+    return in_order(Program(inputs=reader.inputs, nodes=(*nodes, *more), outputs=outputs, mode=mode), reader.made)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf, isnan
+from typing import TypeAlias
 
 from fuzzer.program import DType, Literal
 
@@ -41,7 +42,7 @@ def _evaluate(node: ast.expr) -> Literal:
             inner = _evaluate(operand)
             if isinstance(inner, int | float) and not isinstance(inner, bool):
                 return -inner
-        case ast.Tuple(elts=items):
+        case ast.Tuple(elts=items) | ast.List(elts=items):
             return tuple(_evaluate(item) for item in items)
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as text)], keywords=[]):
             return float(text)
@@ -65,6 +66,37 @@ class Match:
     names: Mapping[str, str]
     """Holes filled by a variable's name, `out` among them."""
     literals: Mapping[str, Literal]
+    nested: Mapping[str, ast.expr]
+    """Expressions that stood where a name belongs, by the new name that each was given."""
+
+
+Fresh: TypeAlias = Callable[[], str]
+"""Gives a name that is not in use."""
+
+
+class _Bindings:
+    """What the holes stand for, while a statement is being matched."""
+
+    def __init__(self, fresh: Fresh | None) -> None:
+        self.names: dict[str, str] = {}
+        self.literals: dict[str, Literal] = {}
+        self.nested: dict[str, ast.expr] = {}
+        self._fresh = fresh
+
+    def name_of(self, node: object) -> str | None:
+        """The variable that an expression is, or will be once it has a name; None where it may not be nested."""
+        if isinstance(node, ast.Name):
+            return node.id
+        if self._fresh is None or not isinstance(node, ast.expr) or literal_value(node) is not None:
+            return None
+        if isinstance(node, ast.Slice | ast.Tuple | ast.Starred):
+            return None
+        for name, other in self.nested.items():
+            if ast.dump(other) == ast.dump(node):
+                return name
+        name = self._fresh()
+        self.nested[name] = node
+        return name
 
 
 class Template:
@@ -100,60 +132,60 @@ class Template:
         whole = self.text if "out" in self.holes else "{out} = " + self.text
         return _HOLE.sub(text_of, whole)
 
-    def match(self, statements: list[ast.stmt], start: int) -> Match | None:
-        """What the holes stand for in the statements from `start` on, or None where they differ."""
-        names: dict[str, str] = {}
-        literals: dict[str, Literal] = {}
+    def match(self, statements: Sequence[ast.stmt], start: int, fresh: Fresh | None = None) -> Match | None:
+        """What the holes stand for in the statements from `start` on, or None where they differ.
+
+        With `fresh`, an expression may stand where a variable belongs: it is given a name, to be defined before.
+        """
         found = statements[start : start + len(self.statements)]
+        bound = _Bindings(fresh)
         if len(found) != len(self.statements):
             return None
         for pattern, node in zip(self.statements, found, strict=True):
-            if not self._unify(pattern, node, names, literals):
+            if not self._unify(pattern, node, bound):
                 return None
-        return Match(names, literals)
+        return Match(bound.names, bound.literals, bound.nested)
 
-    def _unify(self, pattern: object, node: object, names: dict[str, str], literals: dict[str, Literal]) -> bool:
+    def _unify(self, pattern: object, node: object, bound: _Bindings) -> bool:
         if isinstance(pattern, ast.Name) and pattern.id.startswith(_MARK):
-            return self._bind(pattern.id[len(_MARK) :], node, names, literals)
+            return self._bind(pattern.id[len(_MARK) :], node, bound)
         if type(pattern) is not type(node):
             return False
         if isinstance(pattern, ast.AST):
             return all(
-                self._unify(getattr(pattern, field), getattr(node, field), names, literals)
+                self._unify(getattr(pattern, field), getattr(node, field), bound)
                 for field in pattern._fields
                 if field not in _NOT_COMPARED
             )
         if isinstance(pattern, list) and isinstance(node, list):
-            return self._unify_lists(pattern, node, names, literals)
+            return self._unify_lists(pattern, node, bound)
         return bool(pattern == node)
 
-    def _unify_lists(
-        self, pattern: list[object], node: list[object], names: dict[str, str], literals: dict[str, Literal]
-    ) -> bool:
+    def _unify_lists(self, pattern: list[object], node: list[object], bound: _Bindings) -> bool:
         last = pattern[-1] if pattern else None
         if isinstance(last, ast.Starred) and isinstance(last.value, ast.Name) and last.value.id.startswith(_MARK):
             rest = [item for item in node[len(pattern) - 1 :] if isinstance(item, ast.expr)]
             if len(node) < len(pattern):
                 return False
-            spread = ast.Tuple(elts=rest, ctx=ast.Load())
-            if not self._bind(last.value.id[len(_MARK) :], spread, names, literals):
+            one_tuple = len(rest) == 1 and isinstance(rest[0], ast.Tuple | ast.List)
+            spread = rest[0] if one_tuple else ast.Tuple(elts=rest, ctx=ast.Load())
+            if not self._bind(last.value.id[len(_MARK) :], spread, bound):
                 return False
             pattern, node = pattern[:-1], node[: len(pattern) - 1]
         if len(pattern) != len(node):
             return False
-        return all(self._unify(one, other, names, literals) for one, other in zip(pattern, node, strict=True))
+        return all(self._unify(one, other, bound) for one, other in zip(pattern, node, strict=True))
 
-    def _bind(self, hole: str, node: object, names: dict[str, str], literals: dict[str, Literal]) -> bool:
+    def _bind(self, hole: str, node: object, bound: _Bindings) -> bool:
         if hole in self._names:
-            if not isinstance(node, ast.Name):
-                return False
-            return names.setdefault(hole, node.id) == node.id
+            name = bound.name_of(node)
+            return name is not None and bound.names.setdefault(hole, name) == name
         if not isinstance(node, ast.expr):
             return False
         value = literal_value(node)
         if value is None:
             return False
-        before = literals.setdefault(hole, value)
+        before = bound.literals.setdefault(hole, value)
         return type(before) is type(value) and before == value
 
     @property

@@ -90,9 +90,10 @@ def draw_policy(draw: Choices, families: Sequence[Family]) -> Policy:
     else:
         chosen = [family for family in families if draw.chance(60)] or [draw.choice(families)]
     idioms = draw.choice((30, 15, 55, 0))
-    if sizes is SizeClass.LONG:
-        # What is long is for reductions to fold.
-        chosen = [family for family in families if family in chosen or family is Family.REDUCTIONS]
+    # What is long is for reductions to fold, and what divides well is for views to split.
+    wanted = {SizeClass.LONG: Family.REDUCTIONS, SizeClass.SPLIT: Family.PERMUTES}.get(sizes)
+    if wanted is not None:
+        chosen = [family for family in families if family in chosen or family is wanted]
         idioms = max(idioms, 30)
     weights = [(Family.POINTWISE, draw.choice((4, 2, 7)))] + [(one, draw.choice((5, 2, 9))) for one in chosen]
     dtype = draw.weighted(_DTYPES)

@@ -458,7 +458,7 @@ OPS: Registry = (
         2,
         lambda draw, x: Params.of(k=draw.choice((0, 1, -1))),
     ),
-    _op("and", "{x} & {y}", _BOOLS, _bool_binary, EXACT, at_most(1.0), 3),
+    _op("and", "{x} & {y}", _BOOLS, _bool_binary, EXACT, at_most(1.0), 6),
     _op("or", "{x} | {y}", _BOOLS, _bool_binary, EXACT, at_most(1.0), 2),
     _op("xor", "{x} ^ {y}", _BOOLS, _bool_binary, EXACT, at_most(1.0), 1),
     _op("not", "~{x}", _BOOL, lambda args, params: make(boolean(args[0]).shape, DType.BOOL), EXACT, at_most(1.0), 3),

@@ -12,7 +12,16 @@ from fuzzer.ops import FAMILIES, OpSpec, Trait
 from fuzzer.program import DType, Mode, Program, Regime, TensorType
 from fuzzer.retype import without_dead
 
-_DTYPES = (DType.FLOAT32, DType.FLOAT32, DType.INT64, DType.FLOAT16, DType.BFLOAT16, DType.INT32, DType.FLOAT64, DType.BOOL)
+_DTYPES = (
+    DType.FLOAT32,
+    DType.FLOAT32,
+    DType.INT64,
+    DType.FLOAT16,
+    DType.BFLOAT16,
+    DType.INT32,
+    DType.FLOAT64,
+    DType.BOOL,
+)
 
 
 class RandomChoices(Choices):

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+
 from fuzzer.generators.magnitude import input_size, node_size
 from fuzzer.ops import BY_NAME, OPS, OpSpec, Params, Trait, template_of
 from fuzzer.program import DType, Program, Regime, ScalarType, TensorType, Type
 from fuzzer.source import parse_program, print_program
-
 from tests.ops.drawing import program_of
 
 DRAWS = 20
@@ -37,7 +37,7 @@ def run(program: Program) -> tuple[list[torch.Tensor], Any]:
 def type_matches(found: Any, expected: Type) -> bool:
     if isinstance(expected, ScalarType):
         kinds = {DType.FLOAT64: float, DType.INT64: int, DType.BOOL: bool}
-        return type(found) is kinds[expected.dtype] and (expected.high is None or 0 <= found <= expected.high)
+        return type(found) is kinds[expected.dtype] and (expected.high is None or found in range(expected.high + 1))
     if not isinstance(found, torch.Tensor) or tuple(found.shape) != expected.shape:
         return False
     if found.dtype is not getattr(torch, expected.dtype):
@@ -107,9 +107,7 @@ def test_values_stay_within_the_bound_that_the_operator_declares(spec: OpSpec) -
         assert finite.numel() == 0 or finite.max() <= 1.02 * bound + 1e-3, f"{print_program(program)}{bound}"
 
 
-@pytest.mark.parametrize(
-    "spec", [spec for spec in OPS if Trait.EXACT in spec.traits], ids=lambda spec: str(spec.name)
-)
+@pytest.mark.parametrize("spec", [spec for spec in OPS if Trait.EXACT in spec.traits], ids=lambda spec: str(spec.name))
 def test_exact_operators_turn_integers_into_integers(spec: OpSpec) -> None:
     for program in programs_of(spec, Regime.EXACT):
         params = dict(program.nodes[-1].params).values()
@@ -128,7 +126,7 @@ def test_templates_fill_exactly_the_slots_and_the_parameters_that_are_drawn() ->
         holes = set(template_of(spec.name).holes) - {"out"}
         slots = {slot.name for slot in spec.slots}
         assert slots <= holes, spec.name
-        program = next(found for found in map(lambda k: program_of(spec, k), range(200)) if found is not None)
+        program = next(found for found in (program_of(spec, k) for k in range(200)) if found is not None)
         assert {name for name, _ in program.nodes[-1].params} == holes - slots, spec.name
 
 
