@@ -92,6 +92,16 @@ class Docket:
             self._drop(suspect.number)
         return None
 
+    @property
+    def has_caught(self) -> bool:
+        """Whether a program waits that fails only because a defect was brought back."""
+        return any(not suspect.live for suspect in self._suspects)
+
+    def postpone(self, suspect: Suspect) -> None:
+        """Takes a suspect back that was given out and is not done."""
+        self._class(suspect.signature, suspect.live).begun -= 1
+        self._suspects.append(suspect)
+
     def record(self, suspect: Suspect, *, is_new: bool) -> None:
         """Whether shrinking a suspect brought a new finding."""
         kind = self._class(suspect.signature, suspect.live)

@@ -58,9 +58,18 @@ class Examined:
     title: str
     evaluations: int
     seconds: float
+    exhausted: bool
+    """The budget ended it, or it was told to stop: it might get smaller."""
     path: Path | None = None
     """Of its entry; None when it was not filed, or when what was filed did not fail."""
     catches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postponed:
+    """A suspect that was shrunk so far and then had to make room."""
+
+    suspect: Suspect
 
 
 class Examiner:
@@ -110,6 +119,7 @@ class Examiner:
             title=title(minimized.program, suspect.signature),
             evaluations=minimized.evaluations,
             seconds=minimized.seconds,
+            exhausted=minimized.exhausted,
         )
 
     def file(self, examined: Examined, folder: Path) -> Examined:
@@ -124,11 +134,11 @@ class Examiner:
 
     def _still_fails(self, cases: Sequence[Case], suspect: Suspect) -> list[bool]:
         settings = self._settings.released if suspect.live else self._settings
-        replies = self._run(cases, settings)
+        replies = self._run(cases, settings, Lane.SHRINK)
         answers = [_fails(reply, suspect.signature) for reply in replies]
         if not suspect.live:
             failing = [case for case, answer in zip(cases, answers, strict=True) if answer]
-            released = iter(self._run(failing, settings.released))
+            released = iter(self._run(failing, settings.released, Lane.SHRINK))
             answers = [answer and next(released).verdict.outcome is Outcome.PASS for answer in answers]
         return answers
 
@@ -152,8 +162,8 @@ class Examiner:
 
         return tuple(fixes.find(name).slug for name in names)
 
-    def _run(self, cases: Sequence[Case], settings: Settings) -> list[Reply]:
-        return self._pool.run([RunCase(case=case) for case in cases], lane=Lane.EXAMINE, settings=settings)
+    def _run(self, cases: Sequence[Case], settings: Settings, lane: Lane = Lane.CONFIRM) -> list[Reply]:
+        return self._pool.run([RunCase(case=case) for case in cases], lane=lane, settings=settings)
 
 
 def entry_of(examined: Examined, settings: Settings, catches: tuple[str, ...]) -> Entry:

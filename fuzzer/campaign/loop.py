@@ -19,19 +19,20 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from fuzzer.campaign.docket import Docket, Failing
-from fuzzer.campaign.examine import Examined, Examiner, Suspect, Unsteady, versions
+from fuzzer.campaign.examine import Examined, Examiner, Postponed, Suspect, Unsteady, versions
 from fuzzer.campaign.protocol import Generate, Reply, Settings
 from fuzzer.campaign.store import Store
 from fuzzer.campaign.worker import Pool
 from fuzzer.corpus import Platform
 from fuzzer.events import Filed, Finding, Listener, Ran, Started, State, Summary, Tick
 from fuzzer.minimize import Budget
+from fuzzer.source import case_of
 from fuzzer.verdict import Outcome, Verdict
 
 TICK = 0.25
 """Seconds between two looks at the clock."""
 
-Result: TypeAlias = "Reply | Suspect | Unsteady | Examined"
+Result: TypeAlias = "Reply | Suspect | Unsteady | Postponed | Examined"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +198,18 @@ class Campaign:
             shrunk = shrink.submit(self._shrink_and_file, examiner, suspect, frozenset(self._findings))
             shrunk.add_done_callback(self._deliver(suspect.number))
 
-    def _shrink_and_file(self, examiner: Examiner, suspect: Suspect, known: frozenset[str]) -> Examined:
-        examined = examiner.shrink(suspect, budget=self._plan.budget, stop=lambda: self._stop_shrinking)
+    def _shrink_and_file(self, examiner: Examiner, suspect: Suspect, known: frozenset[str]) -> Examined | Postponed:
+        """A live defect makes room for one that was brought back and caught, which the campaign is for."""
+        makes_room = False
+
+        def stop() -> bool:
+            nonlocal makes_room
+            makes_room = suspect.live and self._docket.has_caught
+            return makes_room or self._stop_shrinking
+
+        examined = examiner.shrink(suspect, budget=self._plan.budget, stop=stop)
+        if examined.exhausted and makes_room and not self._stop_shrinking:
+            return Postponed(suspect=replace(suspect, case=case_of(examined.program)))
         return examined if examined.bucket in known else examiner.file(examined, self._plan.corpus)
 
     def _deliver(self, number: int) -> Callable[[Future[Any]], None]:
@@ -235,6 +246,9 @@ class Campaign:
                 case Unsteady():
                     self._attributing = False
                     self._on_unsteady(result)
+                case Postponed():
+                    self._shrinking = False
+                    self._docket.postpone(result.suspect)
                 case Examined():
                     self._shrinking = False
                     self._on_examined(result)

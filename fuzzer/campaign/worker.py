@@ -40,12 +40,14 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 class Lane(StrEnum):
-    """What a job is for. When both wait, each lane gets its share of the workers' time."""
+    """What a job is for. New programs and failing ones each get their share of the workers' time."""
 
     EXPLORE = "explore"
     """A new program."""
-    EXAMINE = "examine"
-    """Confirming, attributing or minimizing a finding."""
+    CONFIRM = "confirm"
+    """A failing program again, or on the released wheel: few, and much depends on them, so they go before SHRINK."""
+    SHRINK = "shrink"
+    """A candidate of the minimizer."""
 
 
 class ForkServer:
@@ -175,7 +177,7 @@ class Pool:
             self._pump()
         return task.future
 
-    def run(self, jobs: Sequence[Job], *, lane: Lane = Lane.EXAMINE, settings: Settings | None = None) -> list[Reply]:
+    def run(self, jobs: Sequence[Job], *, lane: Lane = Lane.CONFIRM, settings: Settings | None = None) -> list[Reply]:
         """Runs a batch side by side, and waits for all of it. Raises CancelledError when the pool closes meanwhile."""
         futures = [self.submit(job, lane=lane, settings=settings) for job in jobs]
         return [future.result() for future in futures]
@@ -226,12 +228,14 @@ class Pool:
                 continue  # it just died; its reader tells, and the job is given to the next server
 
     def _next(self) -> _Task | None:
-        explore, examine = self._waiting[Lane.EXPLORE], self._waiting[Lane.EXAMINE]
+        explore = self._waiting[Lane.EXPLORE]
+        examine = self._waiting[Lane.CONFIRM] or self._waiting[Lane.SHRINK]
         if not explore or not examine:
             queue = explore or examine
             return queue.popleft() if queue else None
         total = sum(self._spent.values())
-        return (examine if self._spent[Lane.EXAMINE] <= self._share * total else explore).popleft()
+        examining = total - self._spent[Lane.EXPLORE]
+        return (examine if examining <= self._share * total else explore).popleft()
 
     def _receive(self, server: ForkServer, message: tuple[int, str, Any] | None) -> None:
         """Runs in the reader thread of a server; None means that the server is gone."""

@@ -77,3 +77,15 @@ def test_a_live_class_that_is_closed_does_not_close_the_caught_one() -> None:
     waiting.add(suspect(11, live=False))
     assert waiting.next_suspect() is not None
     assert dropped == []
+
+
+def test_a_suspect_that_made_room_comes_back_and_was_not_looked_into() -> None:
+    waiting, _ = docket(attributes=True)
+    waiting.add(suspect(5))
+    one = waiting.next_suspect()
+    assert one is not None
+    assert not waiting.has_caught
+    waiting.add(suspect(9, live=False))
+    assert waiting.has_caught
+    waiting.postpone(one)
+    assert [one.number for one in iter(waiting.next_suspect, None)] == [9, 5]

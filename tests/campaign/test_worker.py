@@ -159,15 +159,15 @@ def test_closing_a_pool_cancels_what_waits_and_ends_what_runs(pool: Pool) -> Non
 def test_examining_gets_its_share_of_the_workers_and_no_more(pool: Pool) -> None:
     order: list[Lane] = []
     futures = [
-        pool.submit(RunCase(case=Case(source=HONEST)), lane=lane) for lane in (*[Lane.EXPLORE] * 5, *[Lane.EXAMINE] * 5)
+        pool.submit(RunCase(case=Case(source=HONEST)), lane=lane) for lane in (*[Lane.EXPLORE] * 5, *[Lane.SHRINK] * 5)
     ]
-    for lane, future in zip((*[Lane.EXPLORE] * 5, *[Lane.EXAMINE] * 5), futures, strict=True):
+    for lane, future in zip((*[Lane.EXPLORE] * 5, *[Lane.SHRINK] * 5), futures, strict=True):
         future.add_done_callback(lambda _, lane=lane: order.append(lane))  # type: ignore[misc]
     for future in futures:
         future.result()
     first = order[:6]
     assert first.count(Lane.EXPLORE) >= 2
-    assert first.count(Lane.EXAMINE) >= 1
+    assert first.count(Lane.SHRINK) >= 1
 
 
 ORPHAN = """
