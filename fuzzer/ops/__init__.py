@@ -5,15 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from fuzzer.ops import graph_breaks, indexing, masking, permutes, pointwise, reductions
+from fuzzer.ops import (
+    graph_breaks,
+    in_place,
+    indexing,
+    masking,
+    permutes,
+    pieces,
+    pointwise,
+    reductions,
+    scans,
+    scatters,
+    unary,
+)
 from fuzzer.ops.spec import Family, IllTyped, OpSpec, Params, Registry, Source, Trait, by_name
 from fuzzer.template import Template
 
 OPS: Registry = (
+    *unary.OPS,
     *pointwise.OPS,
+    *in_place.OPS,
     *reductions.OPS,
+    *scans.OPS,
     *permutes.OPS,
+    *pieces.OPS,
     *indexing.OPS,
+    *scatters.OPS,
     *masking.OPS,
     *graph_breaks.OPS,
 )

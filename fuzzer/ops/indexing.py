@@ -6,23 +6,18 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from fuzzer.ops import slots
-from fuzzer.ops.masking import draw_fill
-from fuzzer.ops.pointwise import EXACT, bounded_write
+from fuzzer.ops.pointwise import EXACT
 from fuzzer.ops.reductions import one_dim
 from fuzzer.ops.rules import (
     axis,
     boolean,
     broadcast,
-    broadcasts_to,
-    fits_dtype,
     floating,
     high_of,
     like,
     make,
-    numeric,
     size_at,
     tensor,
-    widest,
 )
 from fuzzer.ops.spec import Draw, Family, Grows, IllTyped, OpSpec, Params, Registry, Slot, Trait, Types
 from fuzzer.program import DType, TensorType, Type
@@ -134,199 +129,6 @@ def _draw_one_hot(draw: Draw, x: Type) -> Params | None:
     return Params.of(classes=t.high + draw.choice((0, 1)))
 
 
-def _rows_of(seen: Types, params: Params) -> tuple[int, ...] | None:
-    x, i = tensor(seen[0]), tensor(seen[1])
-    return (*i.shape, *x.shape[1:])
-
-
-def _along_dim(seen: Types, params: Params) -> tuple[int, ...] | None:
-    x, i = tensor(seen[0]), tensor(seen[1])
-    dim = axis(params.integer("dim"), x.rank)
-    return (*x.shape[:dim], *i.shape, *x.shape[dim + 1 :])
-
-
-def _index_shape(seen: Types, params: Params) -> tuple[int, ...] | None:
-    return tensor(seen[1]).shape
-
-
-def _puts(x: TensorType, args: Types) -> None:
-    i, y = index_of(args[1], x.shape[0] if x.shape else 0), tensor(args[2])
-    if y.dtype is not x.dtype or not broadcasts_to(y.shape, (*i.shape, *x.shape[1:])):
-        raise IllTyped("index_put's values do not match")
-
-
-def _index_put(args: Types, params: Params) -> Type:
-    x = tensor(args[0])
-    _puts(x, args)
-    return make(x.shape, x.dtype, widest(x, args[2]))
-
-
-def _index_put_in_place(args: Types, params: Params) -> Type:
-    x = tensor(args[0])
-    _puts(x, args)
-    return bounded_write(x, high_of(args[2]))
-
-
-def _index_accumulate(args: Types, params: Params) -> Type:
-    x = numeric(args[0])
-    _puts(x, args)
-    return make(x.shape, x.dtype)
-
-
-def _index_add(args: Types, params: Params) -> Type:
-    x = numeric(args[0])
-    _along(args, params)
-    return make(x.shape, x.dtype)
-
-
-def _along(args: Types, params: Params) -> None:
-    x, y = tensor(args[0]), tensor(args[2])
-    dim = axis(params.integer("dim"), x.rank)
-    i = index_of(args[1], size_at(x, dim))
-    if not x.shape or i.rank != 1 or y.dtype is not x.dtype:
-        raise IllTyped("index_add and index_copy take a one-dimensional index and one dtype")
-    if y.shape != (*x.shape[:dim], *i.shape, *x.shape[dim + 1 :]):
-        raise IllTyped("the source does not match")
-
-
-def _index_copy(args: Types, params: Params) -> Type:
-    x = tensor(args[0])
-    _along(args, params)
-    return make(x.shape, x.dtype, widest(x, args[2]))
-
-
-def _index_fill(args: Types, params: Params) -> Type:
-    x, k = tensor(args[0]), params.number("k")
-    dim = axis(params.integer("dim"), x.rank)
-    if not x.shape or index_of(args[1], x.shape[dim]).rank != 1:
-        raise IllTyped("index_fill takes a one-dimensional index")
-    if not fits_dtype(k, x.dtype) or (x.dtype is DType.BOOL) != isinstance(k, bool):
-        raise IllTyped(f"fills {x.dtype} with {k!r}")
-    return make(x.shape, x.dtype, widest(x, k))
-
-
-def _draw_dim_and_fill(draw: Draw, x: Type) -> Params | None:
-    found = one_dim(draw, x)
-    return None if found is None else Params((*found.pairs, *draw_fill(draw, x).pairs))
-
-
-def _scatter_index(args: Types, params: Params) -> tuple[TensorType, TensorType]:
-    x, i = tensor(args[0]), tensor(args[1])
-    dim = axis(params.integer("dim"), x.rank)
-    if not x.shape or i.rank != x.rank:
-        raise IllTyped("scatter's index has the tensor's rank")
-    index_of(i, x.shape[dim])
-    if any(i.shape[d] > x.shape[d] for d in range(x.rank) if d != dim):
-        raise IllTyped("scatter's index is larger than the tensor elsewhere")
-    return x, i
-
-
-def _scatter_number(args: Types, params: Params) -> Type:
-    x, _ = _scatter_index(args, params)
-    k = params.number("k")
-    if not fits_dtype(k, x.dtype) or (x.dtype is DType.BOOL) != isinstance(k, bool):
-        raise IllTyped(f"fills {x.dtype} with {k!r}")
-    return make(x.shape, x.dtype, widest(x, k))
-
-
-def _scatter_add(args: Types, params: Params) -> Type:
-    x, i = _scatter_index(args, params)
-    y = numeric(args[2])
-    if y.dtype is not x.dtype or y.shape != i.shape:
-        raise IllTyped("scatter_add's source does not match")
-    return make(x.shape, x.dtype)
-
-
-def _scatter_sorted(args: Types, params: Params) -> Type:
-    x, y = tensor(args[0]), tensor(args[2])
-    dim = axis(params.integer("dim"), x.rank)
-    order = numeric(args[1])
-    if not x.shape or order.shape != x.shape or y.shape != x.shape or y.dtype is not x.dtype:
-        raise IllTyped("scatters by an order of the same shape")
-    axis(dim, x.rank)
-    return make(x.shape, x.dtype, widest(x, y))
-
-
-def _selected(seen: Types, params: Params) -> tuple[int, ...] | None:
-    x = tensor(seen[0])
-    dim = axis(params.integer("dim"), x.rank)
-    return (*x.shape[:dim], *x.shape[dim + 1 :])
-
-
-def _sliced(seen: Types, params: Params) -> tuple[int, ...] | None:
-    x = tensor(seen[0])
-    dim = axis(params.integer("dim"), x.rank)
-    count = len(range(params.integer("start"), params.integer("end"), params.integer("step")))
-    return (*x.shape[:dim], count, *x.shape[dim + 1 :])
-
-
-def _draw_select_scatter(draw: Draw, x: Type) -> Params | None:
-    t = tensor(x)
-    if not t.shape:
-        return None
-    dim = draw.integer(0, t.rank - 1)
-    return Params.of(dim=dim, k=draw.integer(0, t.shape[dim] - 1))
-
-
-def _select_scatter(args: Types, params: Params) -> Type:
-    x, y, k = tensor(args[0]), tensor(args[1]), params.integer("k")
-    dim = axis(params.integer("dim"), x.rank)
-    if not x.shape or not 0 <= k < x.shape[dim] or y.dtype is not x.dtype or y.shape != _selected(args, params):
-        raise IllTyped("select_scatter's source does not match")
-    return make(x.shape, x.dtype, widest(x, y))
-
-
-def _draw_slice_scatter(draw: Draw, x: Type) -> Params | None:
-    t = tensor(x)
-    if not t.shape:
-        return None
-    dim = draw.integer(0, t.rank - 1)
-    start = draw.integer(0, t.shape[dim] - 1)
-    return Params.of(dim=dim, start=start, end=draw.integer(start + 1, t.shape[dim]), step=draw.choice((1, 2)))
-
-
-def _slice_scatter(args: Types, params: Params) -> Type:
-    x, y = tensor(args[0]), tensor(args[1])
-    dim = axis(params.integer("dim"), x.rank)
-    start, end, step = params.integer("start"), params.integer("end"), params.integer("step")
-    if not x.shape or not 0 <= start < end <= x.shape[dim] or step < 1 or y.dtype is not x.dtype:
-        raise IllTyped("slice_scatter outside the dim")
-    if y.shape != _sliced(args, params):
-        raise IllTyped("slice_scatter's source does not match")
-    return make(x.shape, x.dtype, widest(x, y))
-
-
-def _draw_stop(draw: Draw, x: Type) -> Params | None:
-    shape = tensor(x).shape
-    if not shape:
-        return None
-    start = draw.integer(0, shape[0] - 1)
-    found = draw_fill(draw, x)
-    return Params((("start", start), ("stop", draw.integer(start + 1, shape[0])), *found.pairs))
-
-
-def _set_slice(args: Types, params: Params) -> Type:
-    x, k = tensor(args[0]), params.number("k")
-    if not x.shape or not 0 <= params.integer("start") < params.integer("stop") <= x.shape[0]:
-        raise IllTyped("a slice outside the dim")
-    if not fits_dtype(k, x.dtype) or (x.dtype is DType.BOOL) != isinstance(k, bool):
-        raise IllTyped(f"fills {x.dtype} with {k!r}")
-    return bounded_write(x, widest(x, k) if x.high is not None else None)
-
-
-def _set_masked(args: Types, params: Params) -> Type:
-    x, mask, k = tensor(args[0]), boolean(args[1]), params.number("k")
-    if not mask.rank or x.shape[: mask.rank] != mask.shape:
-        raise IllTyped("the mask covers the first dims")
-    if not fits_dtype(k, x.dtype) or (x.dtype is DType.BOOL) != isinstance(k, bool):
-        raise IllTyped(f"fills {x.dtype} with {k!r}")
-    return bounded_write(x, widest(x, k) if x.high is not None else None)
-
-
-def _sum_of_two(sizes: Sequence[float], types: Types, params: Params) -> float:
-    return sizes[0] + sizes[2] * tensor(types[1]).numel
-
-
 def _mask_total(sizes: Sequence[float], types: Types, params: Params) -> float:
     return sizes[0] * prod(tensor(types[1]).shape)
 
@@ -335,16 +137,7 @@ def _values(sizes: Sequence[float], types: Types, params: Params) -> float:
     return sizes[0]
 
 
-def _written(sizes: Sequence[float], types: Types, params: Params) -> float:
-    return max(sizes[0], sizes[-1])
-
-
-def _with_k(sizes: Sequence[float], types: Types, params: Params) -> float:
-    k = abs(float(params.number("k")))
-    return max(sizes[0], k if k != float("inf") else 0.0)
-
-
-def _op(
+def index_op(
     name: str,
     template: str,
     takes: tuple[Slot, ...],
@@ -367,32 +160,25 @@ def _op(
     )
 
 
-_X1, _X2, _X3 = slots.anything(rank=1), slots.anything(rank=2), slots.anything(rank=3)
-_N1 = slots.numeric(rank=1)
-_I0, _I1, _I2 = (slots.index("i", slots.at(dim)) for dim in range(3))
-_ROW = slots.unique_index("i", slots.at(0))
-_LINE = slots.index("i", slots.by_param, (1, 1))
-_UNIQUE_LINE = slots.unique_index("i", slots.by_param)
-_LIKE = slots.index_like("i", slots.by_param)
-_PUT = frozenset({Trait.EXACT, Trait.MUTATES})
+X1, _X2, _X3 = slots.anything(rank=1), slots.anything(rank=2), slots.anything(rank=3)
+N1 = slots.numeric(rank=1)
+I0, _I1, _I2 = (slots.index("i", slots.at(dim)) for dim in range(3))
+LINE = slots.index("i", slots.by_param, (1, 1))
+LIKE = slots.index_like("i", slots.by_param)
 _TABLE = Slot(
     name="table",
     fits=lambda value, seen, params: isinstance(value, TensorType) and value.dtype.is_floating and value.rank == 2,
 )
 
 
-def _whole(seen: Types, params: Params) -> tuple[int, ...] | None:
-    return tensor(seen[0]).shape
-
-
 OPS: Registry = (
-    _op("index_0", "{x}[{i}]", (_X1, _I0), _at(0), 14),
-    _op("index_1", "{x}[:, {i}]", (_X2, _I1), _at(1), 6),
-    _op("index_2", "{x}[:, :, {i}]", (_X3, _I2), _at(2), 3),
-    _op("index_01", "{x}[{i}, {j}]", (_X2, _I0, slots.index_beside("j", slots.at(1))), _at(0, 1), 5),
-    _op("index_12", "{x}[:, {i}, {j}]", (_X3, _I1, slots.index_beside("j", slots.at(2))), _at(1, 2), 3),
-    _op("index_02", "{x}[{i}, :, {j}]", (_X3, _I0, slots.index_beside("j", slots.at(2))), _at(0, 2), 3),
-    _op(
+    index_op("index_0", "{x}[{i}]", (X1, I0), _at(0), 14),
+    index_op("index_1", "{x}[:, {i}]", (_X2, _I1), _at(1), 6),
+    index_op("index_2", "{x}[:, :, {i}]", (_X3, _I2), _at(2), 3),
+    index_op("index_01", "{x}[{i}, {j}]", (_X2, I0, slots.index_beside("j", slots.at(1))), _at(0, 1), 5),
+    index_op("index_12", "{x}[:, {i}, {j}]", (_X3, _I1, slots.index_beside("j", slots.at(2))), _at(1, 2), 3),
+    index_op("index_02", "{x}[{i}, :, {j}]", (_X3, I0, slots.index_beside("j", slots.at(2))), _at(0, 2), 3),
+    index_op(
         "index_rows",
         "{x}[torch.arange({size}, device={x}.device), {i}]",
         (_X2, slots.row_index("i")),
@@ -400,13 +186,13 @@ OPS: Registry = (
         2,
         _draw_rows,
     ),
-    _op("mask_sum", "{x}[{mask}].sum(0)", (_X1, slots.leading_mask()), _mask_sum, 3, grows=_mask_total),
-    _op("gather", "{x}.gather({dim}, {i})", (_X1, _LIKE), _gather, 6, one_dim),
-    _op("take_along_dim", "torch.take_along_dim({x}, {i}, {dim})", (_X1, _LIKE), _take_along, 3, one_dim),
-    _op("index_select", "{x}.index_select({dim}, {i})", (_X1, _LINE), _index_select, 6, one_dim),
-    _op("take", "{x}.take({i})", (slots.anything(), slots.flat_index("i")), _take, 2),
-    _op("embedding", "torch.nn.functional.embedding({i}, {table})", (_TABLE, _I0), _embedding, 6),
-    _op(
+    index_op("mask_sum", "{x}[{mask}].sum(0)", (X1, slots.leading_mask()), _mask_sum, 3, grows=_mask_total),
+    index_op("gather", "{x}.gather({dim}, {i})", (X1, LIKE), _gather, 6, one_dim),
+    index_op("take_along_dim", "torch.take_along_dim({x}, {i}, {dim})", (X1, LIKE), _take_along, 3, one_dim),
+    index_op("index_select", "{x}.index_select({dim}, {i})", (X1, LINE), _index_select, 6, one_dim),
+    index_op("take", "{x}.take({i})", (slots.anything(), slots.flat_index("i")), _take, 2),
+    index_op("embedding", "torch.nn.functional.embedding({i}, {table})", (_TABLE, I0), _embedding, 6),
+    index_op(
         "one_hot",
         "torch.nn.functional.one_hot({x}, {classes})",
         (slots.integers(),),
@@ -414,108 +200,5 @@ OPS: Registry = (
         2,
         _draw_one_hot,
         grows=lambda sizes, types, params: 1.0,
-    ),
-    _op(
-        "index_put",
-        "{x}.index_put(({i},), {y})",
-        (_X1, _ROW, slots.shaped("y", _rows_of)),
-        _index_put,
-        4,
-        grows=_written,
-    ),
-    _op(
-        "index_put_",
-        "{x}.index_put_(({i},), {y})",
-        (_X1, _ROW, slots.shaped("y", _rows_of)),
-        _index_put_in_place,
-        3,
-        traits=_PUT,
-        grows=_written,
-    ),
-    _op(
-        "index_accumulate",
-        "{x}.index_put(({i},), {y}, accumulate=True)",
-        (_N1, _I0, slots.shaped("y", _rows_of)),
-        _index_accumulate,
-        2,
-        grows=_sum_of_two,
-    ),
-    _op(
-        "index_add",
-        "{x}.index_add({dim}, {i}, {y})",
-        (_N1, _LINE, slots.shaped("y", _along_dim)),
-        _index_add,
-        3,
-        one_dim,
-        grows=_sum_of_two,
-    ),
-    _op(
-        "index_copy",
-        "{x}.index_copy({dim}, {i}, {y})",
-        (_X1, _UNIQUE_LINE, slots.shaped("y", _along_dim)),
-        _index_copy,
-        2,
-        one_dim,
-        grows=_written,
-    ),
-    _op(
-        "index_fill", "{x}.index_fill({dim}, {i}, {k})", (_X1, _LINE), _index_fill, 2, _draw_dim_and_fill, grows=_with_k
-    ),
-    _op(
-        "scatter_number",
-        "{x}.scatter({dim}, {i}, {k})",
-        (_X1, _LIKE),
-        _scatter_number,
-        3,
-        _draw_dim_and_fill,
-        grows=_with_k,
-    ),
-    _op(
-        "scatter_add",
-        "{x}.scatter_add({dim}, {i}, {y})",
-        (_N1, _LIKE, slots.shaped("y", _index_shape)),
-        _scatter_add,
-        3,
-        one_dim,
-        grows=_sum_of_two,
-    ),
-    _op(
-        "scatter_sorted",
-        "{x}.scatter({dim}, {i}.argsort(dim={dim}, stable=True), {y})",
-        (_X1, slots.numbers_like("i"), slots.shaped("y", _whole)),
-        _scatter_sorted,
-        2,
-        one_dim,
-        frozenset({Trait.EXACT, Trait.DISCONTINUOUS}),
-        _written,
-    ),
-    _op(
-        "select_scatter",
-        "torch.select_scatter({x}, {y}, {dim}, {k})",
-        (_X1, slots.shaped("y", _selected)),
-        _select_scatter,
-        2,
-        _draw_select_scatter,
-        grows=_written,
-    ),
-    _op(
-        "slice_scatter",
-        "torch.slice_scatter({x}, {y}, {dim}, {start}, {end}, {step})",
-        (_X1, slots.shaped("y", _sliced)),
-        _slice_scatter,
-        4,
-        _draw_slice_scatter,
-        grows=_written,
-    ),
-    _op("set_slice", "{x}[{start}:{stop}] = {k}\n{out} = {x}", (_X1,), _set_slice, 3, _draw_stop, _PUT, _with_k),
-    _op(
-        "set_masked",
-        "{x}[{mask}] = {k}\n{out} = {x}",
-        (_X1, slots.leading_mask()),
-        _set_masked,
-        2,
-        draw_fill,
-        _PUT,
-        _with_k,
     ),
 )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 
 from fuzzer.ops import slots
-from fuzzer.ops.pointwise import EXACT, IN_PLACE, bounded_write
+from fuzzer.ops.in_place import IN_PLACE, bounded_write
+from fuzzer.ops.pointwise import EXACT
 from fuzzer.ops.rules import (
     boolean,
     broadcast,
