@@ -16,7 +16,7 @@ import triton.compiler
 import triton.compiler.compiler
 from triton.backends.compiler import GPUTarget
 
-from fuzzer.simnpu import native, record, toolchain
+from fuzzer.simnpu import lowering, native, record, toolchain
 from fuzzer.simnpu.autotune import begin_at, install_autotune
 from fuzzer.simnpu.kernel_cache import KernelCache
 from fuzzer.simnpu.language import install_language
@@ -160,7 +160,7 @@ class KernelCompiler:
         self.tools = toolchain.locate_tools(folder)
         self.cache = KernelCache(folder / "kernels")
         self.runtime = build_runtime()
-        self._versions = f"{self.tools.version} {toolchain.LOWERING_PASSES} {self.runtime.parent.name}"
+        self._versions = f"{self.tools.version} {lowering.VERSION} {self.runtime.parent.name}"
 
     def __call__(self, src: Any, target: Any = None, options: Any = None) -> HostKernel:
         """Compile one kernel in one configuration.
@@ -232,9 +232,9 @@ class KernelCompiler:
         code = native.load_code(self.cache, key)
         if code is None:
             with record.timed(name, CompileStage.LOWERING.value, seconds):
-                llvm_ir = toolchain.lower(name, linalg, self.tools)
+                llvm_ir = lowering.lower(name, linalg, self.tools)
             with record.timed(name, "jit", seconds):
-                code = native.build_code(name, toolchain.entry_point(linalg), llvm_ir)
+                code = native.build_code(name, lowering.entry_point(linalg), llvm_ir)
             native.store_code(self.cache, key, code)
         with record.timed(name, "jit", seconds):
             return native.NativeKernel(kernel=name, native=code, signature=interface.types, runtime=self.runtime)

@@ -257,7 +257,7 @@ class Compilation:
         return "ttadapter" not in self.stages
 
 
-def _context() -> Any:
+def mlir_context() -> Any:
     """An MLIR context with Triton's dialects and no threads, which a forked child would inherit dead."""
     from triton._C.libtriton import ir
 
@@ -275,7 +275,7 @@ def frontend(source: Any, target: Any, options: Mapping[str, Any]) -> Compilatio
     try:
         backend = triton.backends.backends["ascend"].compiler(target)
         parsed = backend.parse_options(dict(options, **source.parse_options()))
-        context = _context()
+        context = mlir_context()
         backend.load_dialects(context)
         module = source.make_ir(parsed, backend.get_codegen_implementation(), backend.get_module_map(), context)
         stages: dict[str, Any] = {}
@@ -320,7 +320,7 @@ def fit(compilation: Compilation, module: Any, tools: Tools, cache: KernelCache)
         try:
             compilation.stages["npubin"](module, compilation.metadata)
         except subprocess.CalledProcessError as failure:
-            returncode, stderr = failure.returncode, _readable(failure.stderr)
+            returncode, stderr = failure.returncode, readable(failure.stderr)
         cache.put(key, json.dumps([returncode, stderr]).encode())
     else:
         returncode, stderr = json.loads(stored)
@@ -329,7 +329,7 @@ def fit(compilation: Compilation, module: Any, tools: Tools, cache: KernelCache)
         raise _tool_error(CompileStage.HIVM, compilation.kernel, "bishengir-compile", refusal)
 
 
-def _readable(stderr: bytes | str | None) -> str:
+def readable(stderr: bytes | str | None) -> str:
     text = stderr.decode(errors="replace") if isinstance(stderr, bytes) else stderr or ""
     return text.split("Stack dump")[0][:20_000]
 
@@ -337,7 +337,7 @@ def _readable(stderr: bytes | str | None) -> str:
 def _tool_error(
     stage: CompileStage, kernel: str, tool: str, failure: subprocess.CalledProcessError
 ) -> KernelCompileError:
-    stderr = _readable(failure.stderr)
+    stderr = readable(failure.stderr)
     overflow = _UB_OVERFLOW.search(stderr)
     if overflow is not None:
         return UnifiedBufferOverflow(
@@ -345,59 +345,3 @@ def _tool_error(
         )
     origin = diagnose(tool, failure.returncode, stderr)
     return KernelCompileError(stage=stage, kernel=kernel, tool=tool, origin=origin, message=stderr or origin)
-
-
-LOWERING_PASSES = (
-    "--allow-unregistered-dialect",
-    "--convert-elementwise-to-linalg",
-    "--eliminate-empty-tensors",
-    "--empty-tensor-to-alloc-tensor",
-    "--one-shot-bufferize=allow-return-allocs-from-loops=true",
-    "--convert-linalg-to-loops",
-    "--lower-affine",
-    "--convert-scf-to-cf",
-    "--expand-strided-metadata",
-    "--lower-affine",
-    "--convert-cf-to-llvm",
-    "--convert-arith-to-llvm",
-    "--convert-math-to-llvm",
-    "--convert-math-to-libm",
-    "--convert-index-to-llvm",
-    "--finalize-memref-to-llvm",
-    "--convert-func-to-llvm",
-    "--convert-arith-to-llvm",
-    "--reconcile-unrealized-casts",
-)
-
-
-def entry_point(linalg: str) -> str:
-    """Name of the kernel's function in its Linalg module."""
-    found = re.search(r"func\.func @(\w+)\(", linalg)
-    if found is None:
-        raise ValueError("no kernel function in the Linalg module")
-    return found[1]
-
-
-def lower(kernel: str, linalg: str, tools: Tools) -> str:
-    """Linalg to LLVM IR, as text. Raises UnsupportedKernel."""
-    from triton._C.libtriton import ir, llvm
-
-    with tempfile.TemporaryDirectory(prefix="simnpu-") as directory:
-        source, lowered = Path(directory) / "kernel.mlir", Path(directory) / "kernel.llvm.mlir"
-        source.write_text(linalg)
-        command = [str(tools.bishengir_opt), str(source), *LOWERING_PASSES, "-o", str(lowered)]
-        done = subprocess.run(command, capture_output=True, check=False)
-        stderr = _readable(done.stderr)
-        if done.returncode != 0:
-            origin = diagnose("bishengir-opt", done.returncode, stderr)
-            raise UnsupportedKernel(kernel=kernel, tool="bishengir-opt", origin=origin, message=stderr)
-        context = _context()
-        try:
-            module = ir.parse_mlir_module(str(lowered), context)
-            module.context = context
-            return str(llvm.to_module(module, llvm.context()))
-        except Exception as exception:  # libtriton raises bare RuntimeError with the diagnostic on stderr
-            origin = exception_origin(exception)
-            raise UnsupportedKernel(
-                kernel=kernel, tool="libtriton", origin=origin, message=str(exception)
-            ) from exception

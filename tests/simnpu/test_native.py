@@ -65,6 +65,19 @@ def reduced(x, out, n, BLOCK: tl.constexpr, ROWS: tl.constexpr):
     tl.store(out + tl.arange(0, ROWS), tl.sum(total, 1))
 
 
+@triton.jit
+def extremes(x, out, where, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.arange(0, ROWS)
+    columns = tl.arange(0, BLOCK)[None, :]
+    tile = tl.load(x + rows[:, None] * BLOCK + columns)
+    high, high_at = tl.max(tile, 1, return_indices=True)
+    low, low_at = tl.min(tile, 1, return_indices=True)
+    tl.store(out + rows, high)
+    tl.store(where + rows, high_at)
+    tl.store(out + ROWS + rows, low)
+    tl.store(where + ROWS + rows, low_at)
+
+
 def test_every_program_of_a_three_dimensional_grid_runs_once_with_its_own_ids() -> None:
     kernel = compile_on_host(program_ids, {"out": "*i32"})
     out = torch.full((4, 3, 5), -1, dtype=torch.int32)
@@ -208,3 +221,19 @@ def test_constants_folded_into_a_kernel_are_passed_by_the_caller_but_not_to_the_
     x, out = torch.ones(16), torch.zeros(16)
     kernel[ONE](x, out, 8)
     assert out.tolist() == [2.0] * 8 + [0.0] * 8
+
+
+@pytest.mark.parametrize("executor", list(Executor))
+@pytest.mark.parametrize(("kind", "dtype"), [("fp32", torch.float32), ("fp16", torch.float16), ("i32", torch.int32)])
+def test_an_extreme_and_its_index_start_from_the_data_and_not_from_what_memory_held(
+    kind: str, dtype: torch.dtype, executor: Executor
+) -> None:
+    x = torch.randint(-100, -2, (8, 5), generator=torch.Generator().manual_seed(3)).to(dtype)
+    out, where = torch.zeros(2, 8, dtype=dtype), torch.zeros(2, 8, dtype=torch.int32)
+    signature = {"x": f"*{kind}", "out": f"*{kind}", "where": "*i32"}
+    kernel = compile_on_host(extremes, signature, {"ROWS": 8, "BLOCK": 5}, executor=executor)
+    kernel[ONE](x, out, where)
+    assert torch.equal(out[0], x.amax(1))
+    assert torch.equal(out[1], x.amin(1))
+    assert torch.equal(where[0].long(), (x == x.amax(1, keepdim=True)).int().argmax(1))
+    assert torch.equal(where[1].long(), (x == x.amin(1, keepdim=True)).int().argmax(1))

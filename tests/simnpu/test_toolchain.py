@@ -19,7 +19,7 @@ import torch
 import triton
 import triton.language as tl
 
-from fuzzer.simnpu import toolchain
+from fuzzer.simnpu import lowering, toolchain
 from fuzzer.simnpu.kernel_cache import KernelCache, cache_key
 from fuzzer.simnpu.toolchain import CompileStage, KernelCompileError, UnifiedBufferOverflow, UnsupportedKernel
 from tests.simnpu.host_kernels import compile_on_host, compiler
@@ -129,7 +129,7 @@ def test_a_missing_host_function_is_unsupported_and_not_the_end_of_the_process(m
 
 def test_linalg_that_cannot_be_lowered_is_unsupported() -> None:
     with pytest.raises(UnsupportedKernel, match="no defect of the product"):
-        toolchain.lower("k", "module { not MLIR }", compiler().tools)
+        lowering.lower("k", "module { not MLIR }", compiler().tools)
 
 
 @pytest.mark.parametrize(
