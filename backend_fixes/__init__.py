@@ -5,11 +5,14 @@ from __future__ import annotations
 from backend_fixes.amin_helper import FIX as AMIN_HELPER
 from backend_fixes.downcast_inout import FIX as DOWNCAST_INOUT
 from backend_fixes.dualview_symbol import FIX as DUALVIEW_SYMBOL
+from backend_fixes.exact_grid import FIX as EXACT_GRID
 from backend_fixes.keepdim_rank import FIX as KEEPDIM_RANK
 from backend_fixes.maximum_nan import FIX as MAXIMUM_NAN
+from backend_fixes.round_float64 import FIX as ROUND_FLOAT64
 from backend_fixes.rsplit_epilogue import FIX as RSPLIT_EPILOGUE
 from backend_fixes.rsplit_output_binding import FIX as RSPLIT_OUTPUT_BINDING
 from backend_fixes.rsplit_sum_denominator import FIX as RSPLIT_SUM_DENOMINATOR
+from backend_fixes.strict_fallback import FIX as STRICT_FALLBACK
 from backend_fixes.tile_reductions_numel import FIX as TILE_REDUCTIONS_NUMEL
 from backend_fixes.tile_reductions_slot import FIX as TILE_REDUCTIONS_SLOT
 from fuzzer.fixes import BackendFix
@@ -25,4 +28,7 @@ FIXES: tuple[BackendFix, ...] = (
     TILE_REDUCTIONS_NUMEL,
     MAXIMUM_NAN,
     AMIN_HELPER,
+    ROUND_FLOAT64,
+    STRICT_FALLBACK,
+    EXACT_GRID,
 )
