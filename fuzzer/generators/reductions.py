@@ -84,7 +84,7 @@ def weighted_sum(build: Builder) -> None:
 
 
 IDIOMS: tuple[Idiom, ...] = (
-    Idiom(beside, 7),
+    Idiom(beside, 9),
     Idiom(epilogue, 5),
     Idiom(siblings, 2),
     Idiom(centered, 3),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from fuzzer.ops import (
+    creation,
     graph_breaks,
     in_place,
     indexing,
@@ -32,6 +33,7 @@ OPS: Registry = (
     *indexing.OPS,
     *scatters.OPS,
     *masking.OPS,
+    *creation.OPS,
     *graph_breaks.OPS,
 )
 BY_NAME: Mapping[str, OpSpec] = by_name(OPS)

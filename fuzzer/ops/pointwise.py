@@ -86,6 +86,17 @@ def _binary(high: High, floats: bool = False) -> Infer:
     return infer
 
 
+def _without_bools(infer: Infer) -> Infer:
+    """For what PyTorch refuses on a bool on either side."""
+
+    def checked(args: Types, params: Params) -> Type:
+        numeric(args[0])
+        numeric(args[1])
+        return infer(args, params)
+
+    return checked
+
+
 def _compare(args: Types, params: Params) -> Type:
     return make(broadcast(tensor(args[0]).shape, tensor(args[1]).shape), DType.BOOL)
 
@@ -260,7 +271,7 @@ OPS: Registry = (
         lambda draw, x: Params.of(k=draw.choice((2, 3))),
     ),
     pointwise_op("add", "{x} + {y}", (ANY, slots.partner()), _binary(sum_high), EXACT, sum_size, 16),
-    pointwise_op("sub", "{x} - {y}", _PAIR, _binary(_unknown), EXACT, sum_size, 10),
+    pointwise_op("sub", "{x} - {y}", _PAIR, _without_bools(_binary(_unknown)), EXACT, sum_size, 10),
     pointwise_op(
         "mul",
         "{x} * {y}",
@@ -274,7 +285,7 @@ OPS: Registry = (
         "safe_div",
         "{x} / ({y}.abs() + 1)",
         _PAIR,
-        _binary(_unknown, floats=True),
+        _without_bools(_binary(_unknown, floats=True)),
         ROUNDS,
         lambda sizes, types, params: sizes[0],
         4,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 from fuzzer.generators.builder import Builder
@@ -53,9 +52,8 @@ def policy(draw: Choices, regime: Regime | None = None) -> Policy:
     )
 
 
-def program_of(spec: OpSpec, number: int, regime: Regime | None = None) -> Program | None:
-    """A program whose last statement is this operator; None when the draw found no arguments for it."""
-    draw = RandomChoices(number)
+def populated(spec: OpSpec, draw: Choices, regime: Regime | None) -> Builder:
+    """A few values of every kind that this operator may want."""
     build = Builder(draw, policy(draw, regime))
     build.add_main_input(build.policy.dtype)
     whole = build.add_main_input(draw.choice((DType.INT64, DType.INT32)))
@@ -70,9 +68,33 @@ def program_of(spec: OpSpec, number: int, regime: Regime | None = None) -> Progr
     if Trait.MUTATES in spec.traits:
         for spec_of in build.inputs[:2]:
             build.emit("clone", spec_of.name)
+    return build
+
+
+def _ending_in(build: Builder, name: str) -> Program:
+    return without_dead(Program(inputs=tuple(build.inputs), nodes=tuple(build.nodes), outputs=(name,)))
+
+
+def program_of(spec: OpSpec, number: int, regime: Regime | None = None) -> Program | None:
+    """A program whose last statement is this operator; None when the draw found no arguments for it."""
+    build = populated(spec, RandomChoices(number), regime)
     for _ in range(4):
         name = build.apply(spec)
         if name is not None:
-            whole_program = Program(inputs=tuple(build.inputs), nodes=tuple(build.nodes), outputs=(name,))
-            return replace(without_dead(whole_program), mode=build.policy.mode)
+            return _ending_in(build, name)
+    return None
+
+
+def misused(spec: OpSpec, number: int) -> Program | None:
+    """Like `program_of`, but the arguments are any live values, as an edit may choose them; None if refused."""
+    draw = RandomChoices(number)
+    build = populated(spec, draw, None)
+    names = list(build.scope.types)
+    for _ in range(12):
+        args = [draw.choice(names) for _ in spec.slots]
+        drawn = build.scope.types[args[0] if draw.chance(80) else draw.choice(names)]
+        params = spec.draw(draw, drawn) if isinstance(drawn, TensorType) else None
+        name = None if params is None else build.emit_with(spec, args, params)
+        if name is not None:
+            return _ending_in(build, name)
     return None

@@ -12,7 +12,7 @@ from fuzzer.generators.magnitude import input_size, node_size
 from fuzzer.ops import BY_NAME, OPS, OpSpec, Params, Trait, template_of
 from fuzzer.program import DType, Program, Regime, ScalarType, TensorType, Type
 from fuzzer.source import parse_program, print_program
-from tests.ops.drawing import program_of
+from tests.ops.drawing import misused, program_of
 
 DRAWS = 20
 WHOLE = (Regime.EXACT, Regime.ZEROS, Regime.ONES)
@@ -52,6 +52,15 @@ def test_inferred_type_is_what_eager_returns(spec: OpSpec) -> None:
     for program in drawn:
         _, value = run(program)
         assert type_matches(value, program.nodes[-1].type), f"{program.nodes[-1]} gave\n{value}"
+
+
+@EVERY
+def test_eager_runs_whatever_inference_accepts(spec: OpSpec) -> None:
+    for number in range(DRAWS):
+        program = misused(spec, number)
+        if program is not None:
+            _, value = run(program)
+            assert type_matches(value, program.nodes[-1].type), f"{program.nodes[-1]} gave\n{value}"
 
 
 @EVERY
