@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backend_fixes.amin_helper import FIX as AMIN_HELPER
+from backend_fixes.compare_of_difference import FIX as COMPARE_OF_DIFFERENCE
 from backend_fixes.downcast_inout import FIX as DOWNCAST_INOUT
 from backend_fixes.dualview_symbol import FIX as DUALVIEW_SYMBOL
 from backend_fixes.exact_grid import FIX as EXACT_GRID
@@ -31,4 +32,5 @@ FIXES: tuple[BackendFix, ...] = (
     ROUND_FLOAT64,
     STRICT_FALLBACK,
     EXACT_GRID,
+    COMPARE_OF_DIFFERENCE,
 )

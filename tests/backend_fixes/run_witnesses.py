@@ -85,6 +85,7 @@ def _judge(file: str, slugs: Sequence[str]) -> tuple[str, str]:
         gradients = [value.grad for value in inputs if value.grad is not None]
         return [value.detach().cpu() for value in (*outputs, *inputs, *gradients)]
 
+    torch.set_grad_enabled(not mode.get("inference", False))
     expected = run(program, "cpu")
     torch._dynamo.reset()
     options = mode.get("config", {})
