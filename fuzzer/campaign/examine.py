@@ -19,7 +19,7 @@ from fuzzer.minimize import Budget, minimize
 from fuzzer.program import Case, FuzzerError, Program
 from fuzzer.source import case_of, parse_program
 from fuzzer.triage import bucket, same, title
-from fuzzer.verdict import Outcome, Signature
+from fuzzer.verdict import Outcome, Signature, Verdict
 
 PACKAGES: dict[Platform, tuple[str, ...]] = {
     Platform.NPU: ("torch", "torch_npu", "triton-ascend", "ascendnpu-ir"),
@@ -81,23 +81,34 @@ class Examiner:
 
     def attribute(self, number: int, case: Case, signature: Signature) -> Suspect | Unsteady:
         """Runs a failing program again, in a new process, and on the released wheel if defects were brought back."""
-        (again,) = self._run([case], self._settings)
+        settings = self._settings
+        asked = [settings, settings.released] if settings.reintroduce else [settings]
+        futures = [self._pool.submit(RunCase(case=case), lane=Lane.CONFIRM, settings=one) for one in asked]
+        again, *released = [future.result().verdict for future in futures]
         if not _fails(again, signature):
-            verdict = again.verdict
-            said = f"{verdict.outcome} {verdict.signature or ''}".rstrip()
+            said = f"{again.outcome} {again.signature or ''}".rstrip()
             return Unsteady(number=number, evidence=f"first {signature}; in a new process {said}")
-        if not self._settings.reintroduce:
+        if not released:
             return Suspect(number=number, case=case, signature=signature, live=True)
-        (released,) = self._run([case], self._settings.released)
-        if released.verdict.outcome is Outcome.PASS:
+        if released[0].outcome is Outcome.PASS:
             return Suspect(number=number, case=case, signature=signature, live=False)
-        for part in _one_output_each(case):
-            caught = self._caught(part)
-            if caught is not None:
-                return Suspect(number=number, case=part, signature=caught, live=False)
-        if released.verdict.signature is not None:
-            return Suspect(number=number, case=case, signature=released.verdict.signature, live=True)
-        return Unsteady(number=number, evidence=f"{signature}; on the released wheel {released.verdict.outcome}")
+        caught = self._caught_output(case)
+        if caught is not None:
+            return Suspect(number=number, case=caught[0], signature=caught[1], live=False)
+        if released[0].signature is not None:
+            return Suspect(number=number, case=case, signature=released[0].signature, live=True)
+        return Unsteady(number=number, evidence=f"{signature}; on the released wheel {released[0].outcome}")
+
+    def _caught_output(self, case: Case) -> tuple[Case, Signature] | None:
+        """One output of a program that, alone, fails with the defects brought back and passes without."""
+        parts = tuple(_one_output_each(case))
+        edited = [(part, reply.verdict.signature) for part, reply in zip(parts, self._run(parts), strict=True)]
+        failing = [(part, signature) for part, signature in edited if signature is not None]
+        released = self._run([part for part, _ in failing], self._settings.released)
+        for one, reply in zip(failing, released, strict=True):
+            if reply.verdict.outcome is Outcome.PASS:
+                return one
+        return None
 
     def shrink(self, suspect: Suspect, *, budget: Budget, stop: Callable[[], bool] = lambda: False) -> Examined:
         """Minimizes a suspect: the smallest program of the same signature, within the budget."""
@@ -135,20 +146,12 @@ class Examiner:
     def _still_fails(self, cases: Sequence[Case], suspect: Suspect) -> list[bool]:
         settings = self._settings.released if suspect.live else self._settings
         replies = self._run(cases, settings, Lane.SHRINK)
-        answers = [_fails(reply, suspect.signature) for reply in replies]
+        answers = [_fails(reply.verdict, suspect.signature) for reply in replies]
         if not suspect.live:
             failing = [case for case, answer in zip(cases, answers, strict=True) if answer]
             released = iter(self._run(failing, settings.released, Lane.SHRINK))
             answers = [answer and next(released).verdict.outcome is Outcome.PASS for answer in answers]
         return answers
-
-    def _caught(self, case: Case) -> Signature | None:
-        """The signature of a program that fails with the defects brought back and passes without."""
-        (edited,) = self._run([case], self._settings)
-        if edited.verdict.signature is None:
-            return None
-        (released,) = self._run([case], self._settings.released)
-        return edited.verdict.signature if released.verdict.outcome is Outcome.PASS else None
 
     def _catches(self, case: Case, signature: Signature) -> tuple[str, ...]:
         """The defects each of which alone makes the program fail; all of them when it takes more than one."""
@@ -156,13 +159,13 @@ class Examiner:
         if len(names) > 1:
             alone = [replace(self._settings, reintroduce=(name,)) for name in names]
             replies = [self._run([case], settings)[0] for settings in alone]
-            guilty = [name for name, reply in zip(names, replies, strict=True) if _fails(reply, signature)]
+            guilty = [name for name, reply in zip(names, replies, strict=True) if _fails(reply.verdict, signature)]
             names = tuple(guilty) or names
         from fuzzer import fixes
 
         return tuple(fixes.find(name).slug for name in names)
 
-    def _run(self, cases: Sequence[Case], settings: Settings, lane: Lane = Lane.CONFIRM) -> list[Reply]:
+    def _run(self, cases: Sequence[Case], settings: Settings | None = None, lane: Lane = Lane.CONFIRM) -> list[Reply]:
         return self._pool.run([RunCase(case=case) for case in cases], lane=lane, settings=settings)
 
 
@@ -193,8 +196,8 @@ def versions(platform: Platform) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _fails(reply: Reply, signature: Signature) -> bool:
-    return reply.verdict.signature is not None and same(reply.verdict.signature, signature)
+def _fails(verdict: Verdict, signature: Signature) -> bool:
+    return verdict.signature is not None and same(verdict.signature, signature)
 
 
 def _one_output_each(case: Case) -> Iterator[Case]:

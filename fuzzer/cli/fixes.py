@@ -65,6 +65,6 @@ def _list(as_json: bool) -> int:
         for fix in FIXES:
             click.echo(json.dumps({**asdict(fix), "state": fixes.state(fix)}))
         return 0
-    rows = [(fix.slug, fixes.explain(fix), str(fix.backend), str(fix.kind), fix.title) for fix in FIXES]
-    Console().print(table("backend fixes", ("slug", "state", "backend", "kind", "title"), rows))
+    rows = [(fix.slug, str(fixes.state(fix)), str(fix.backend), fix.title) for fix in FIXES]
+    Console().print(table("backend fixes", ("slug", "state", "backend", "what was wrong"), rows))
     return 0

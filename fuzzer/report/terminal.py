@@ -171,10 +171,10 @@ def python_source(source: str) -> RenderableType:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table of plain text."""
+    """A table of plain text; the first column names the row and stays on one line."""
     shown = Table(title=title, title_justify="left")
-    for column in columns:
-        shown.add_column(column, overflow="fold")
+    for number, column in enumerate(columns):
+        shown.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     return shown
