@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from fuzzer.program import DType, InputSpec, Node, Program, TensorType
 
 FLOATS = TensorType(shape=(2, 3), dtype=DType.FLOAT32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from fuzzer.generators import generate
 from fuzzer.program import DType, InputSpec, Layout, LayoutKind, Mode, Node, Program, Regime, TensorType
 from fuzzer.retype import retype, without_dead

@@ -102,7 +102,7 @@ def draw_policy(draw: Choices, families: Sequence[Family]) -> Policy:
         training=training,
         dynamic=not training and draw.chance(6),
         calls=2 if draw.chance(4) else 1,
-        config=_TILED if draw.chance(8) else (),
+        config=_TILED if draw.chance(5) else (),
     )
     return Policy(
         families=tuple(weights),
