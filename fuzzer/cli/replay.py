@@ -70,15 +70,15 @@ def command(
                 replayed.entry.id,
                 str(replayed.entry.expect),
                 terminal.outcome_text(replayed.reply.verdict.outcome),
-                str(replayed.reply.verdict.signature or ""),
                 str(replayed.standing),
                 f"{replayed.reply.seconds:.1f}",
             )
             for replayed in done
         ]
-        console.print(terminal.table("replay", ("entry", "expect", "verdict", "where", "standing", "seconds"), rows))
+        console.print(terminal.table("replay", ("entry", "expect", "verdict", "standing", "seconds"), rows))
         for replayed in bad:
-            console.print(f"{replayed.path}: {replayed.standing}", highlight=False, markup=False, soft_wrap=True)
+            said = f"{replayed.path}: {replayed.standing}: {replayed.reply.verdict.signature or replayed.reply.verdict.outcome}"
+            console.print(said, highlight=False, markup=False, soft_wrap=True)
         console.print(f"{len(done)} entries, {len(done) - len(bad)} as expected, {len(bad)} not", highlight=False)
     return 1 if bad else 0
 
