@@ -22,6 +22,7 @@ KINDS = {
     "bug_193661_permute_mean_argmax": "wrong-result",
     "bug_195422_inplace_through_dropout": "mutation",
     "bug_198270_index_put_add_flip": "mutation",
+    "bug_unreported_index_add_of_view": "mutation",
 }
 
 
