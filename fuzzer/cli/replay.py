@@ -77,7 +77,8 @@ def command(
         ]
         console.print(terminal.table("replay", ("entry", "expect", "verdict", "standing", "seconds"), rows))
         for replayed in bad:
-            said = f"{replayed.path}: {replayed.standing}: {replayed.reply.verdict.signature or replayed.reply.verdict.outcome}"
+            verdict = replayed.reply.verdict
+            said = f"{replayed.path}: {replayed.standing}: {verdict.signature or verdict.outcome}"
             console.print(said, highlight=False, markup=False, soft_wrap=True)
         console.print(f"{len(done)} entries, {len(done) - len(bad)} as expected, {len(bad)} not", highlight=False)
     return 1 if bad else 0
