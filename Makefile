@@ -11,7 +11,7 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 fuzz: $(VENV)/installed
-	$(BIN)/fuzz run --time 5m --target sim --out fuzz-out
+	$(BIN)/fuzz run --time 5m
 
 test: $(VENV)/installed
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
