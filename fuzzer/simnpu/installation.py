@@ -30,6 +30,9 @@ ENVIRONMENT = {
 }
 """Set before torch is imported; a value that the user has set already is kept."""
 
+UNWANTED = ("CI",)
+"""Taken out of the environment: where CI is set, torch refuses fallbacks that torch_npu registers at import."""
+
 _installed: SimOptions | None = None
 
 
@@ -87,6 +90,8 @@ def install(options: SimOptions | None = None) -> None:
     require()
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    for name in UNWANTED:
+        os.environ.pop(name, None)
     os.environ["TORCHINDUCTOR_NPU_BACKEND"] = str(options.backend)
 
     from fuzzer.simnpu.preload import preload

@@ -23,10 +23,15 @@ ENVIRONMENT = {
 }
 """Set before torch is imported; TORCH_DEVICE_BACKEND_AUTOLOAD keeps an installed torch_npu out of target `cpu`."""
 
+UNWANTED = ("CI",)
+"""torch compiles differently where it is set, and torch_npu does not even import: a verdict must not depend on it."""
+
 
 def set_environment() -> None:
     """Must come before the first import of torch."""
     os.environ.update(ENVIRONMENT)
+    for name in UNWANTED:
+        os.environ.pop(name, None)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from fuzzer.retype import retype
 from fuzzer.source import parse_program, print_program
 
 SEED = 20
-PROGRAMS = 25
+PROGRAMS = 40
 
 
 @pytest.fixture(scope="module")
