@@ -26,6 +26,7 @@ from fuzzer.minimize.structure import (
     drop_one_output,
     keep_one_output,
     merge_inputs,
+    move_outputs,
     reuse_operands,
 )
 from fuzzer.program import Program
@@ -59,6 +60,7 @@ PASSES = (
     Pass(name="drop-one-output", edit=drop_one_output),
     Pass(name="drop-2-statements", edit=drop_chunks(2)),
     Pass(name="drop-1-statement", edit=drop_chunks(1)),
+    Pass(name="move-outputs", edit=move_outputs),
     Pass(name="disconnect", edit=disconnect),
     Pass(name="merge-inputs", edit=merge_inputs),
     Pass(name="reuse-operands", edit=reuse_operands),

@@ -35,6 +35,14 @@ def drop_one_output(program: Program) -> Iterator[Draft]:
             yield draft(program, outputs=program.outputs[:position] + program.outputs[position + 1 :])
 
 
+def move_outputs(program: Program) -> Iterator[Draft]:
+    """Return another value in place of one that is returned, so that what only that one needed goes."""
+    made = [node.name for node in program.nodes if node.name not in program.outputs]
+    for position in range(len(program.outputs) - 1, -1, -1):
+        for name in made:
+            yield draft(program, outputs=(*program.outputs[:position], name, *program.outputs[position + 1 :]))
+
+
 def drop_chunks(length: int) -> Edit:
     """The edit that drops `length` statements in a row, at every multiple of `length` from either end."""
 

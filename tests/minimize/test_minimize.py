@@ -135,6 +135,29 @@ def test_output_beside_a_reduction_over_many_rows_keeps_both_and_just_enough_row
     assert [spec.type.shape for spec in found.inputs] == [(2048,)]
 
 
+def test_second_output_moves_to_a_value_that_is_needed_anyway() -> None:
+    program = typed(
+        [given("x", 2048), given("y", 16, 128), given("z", 128)],
+        [
+            let("p", "neg", "x"),
+            let("q", "mul", "y", "z"),
+            let("r", "reshape", "q", shape=(2048,)),
+            let("s", "mul", "r", "x"),
+            let("t", "sum", "s", dim=0),
+        ],
+        ["p", "t"],
+    )
+
+    def holds(program: Program) -> bool:
+        """A sum of a product that has been reshaped, and something else that is returned."""
+        makers = {node.name: node for node in program.nodes}
+        summed = [makers.get(node.args[0]) for node in program.nodes if node.op == "sum"]
+        reshaped = [makers.get(name) for maker in summed if maker and maker.op == "mul" for name in maker.args]
+        return len(program.outputs) == 2 and any(maker and maker.op == "reshape" for maker in reshaped)
+
+    assert ops(shrink(program, holds).program) == ["reshape", "mul", "sum"]
+
+
 def test_split_and_joined_dims_shrink_together() -> None:
     """Sizes that are products of others follow them: 1200 = 4 * 300."""
     program = typed(
