@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fuzzer import simnpu
 from fuzzer.program import FuzzerError
+from fuzzer.simnpu import preload
 from fuzzer.simnpu.record import Event, EventKind, Recorder, recording, subscribe
 from fuzzer.targets import npu
 from fuzzer.targets.harness import Breadcrumb
@@ -51,10 +52,15 @@ class Kernels:
 
 @contextmanager
 def watch(breadcrumb: Breadcrumb) -> Iterator[Watch]:
-    """Leaves a breadcrumb before each step of each kernel, and collects the kernels."""
+    """Leaves a breadcrumb before each step of each kernel, and collects the kernels.
+
+    Looks for overwritten memory after each kernel, while it is known which one ran, and after the run: a write that
+    stays short of the guard page, or into memory that somebody keeps, would else be found late or never.
+    """
 
     def leave(event: Event) -> None:
         if event.kind is EventKind.DONE:
+            preload.check_memory()
             breadcrumb(Stage.INDUCTOR, f"after {event.kernel}")
         else:
             breadcrumb(STAGES[event.stage], f"{event.kind} {event.kernel}")
@@ -65,3 +71,4 @@ def watch(breadcrumb: Breadcrumb) -> Iterator[Watch]:
             yield Kernels(recorder)
     finally:
         unsubscribe()
+        preload.check_memory()
