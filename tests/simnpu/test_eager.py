@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
+
+from fuzzer.simnpu import SimOptions, preload
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("npu")]
 
@@ -228,3 +231,27 @@ def test_a_tensor_survives_saving_and_deep_copy() -> None:
     assert (again.device.type, twin.device.type) == ("npu", "npu")
     assert torch.equal(again.cpu(), x.cpu())
     assert torch.equal(twin.cpu(), x.cpu())
+
+
+@pytest.mark.parametrize(
+    ("make", "stride"),
+    [
+        (torch.empty_like, (1, 30, 6)),
+        (lambda x: torch.empty_like(x, dtype=torch.int64), (1, 30, 6)),
+        (lambda x: torch.empty_like(x, memory_format=torch.contiguous_format), (20, 5, 1)),
+        (lambda x: x.new_empty((3, 4)), (4, 1)),
+        (lambda x: x.new_empty_strided((3, 4), (1, 3)), (1, 3)),
+        (lambda x: torch.empty((3, 4), device=x.device), (4, 1)),
+        (lambda x: torch.empty_strided((3, 4), (1, 3), device=x.device), (1, 3)),
+        (lambda x: x.new_empty(0).resize_(3, 4), (4, 1)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Cannot create tensor with internal format")
+def test_memory_that_nobody_wrote_is_full_of_the_poison_byte_inside_an_allocation(
+    make: Callable[[torch.Tensor], torch.Tensor], stride: tuple[int, ...]
+) -> None:
+    fresh = make(torch.ones(4, 5, 6, device="npu").permute(2, 0, 1))
+    held = fresh.untyped_storage()
+    assert preload.find_allocation(held.data_ptr()) == (held.data_ptr(), held.nbytes())
+    assert ctypes.string_at(held.data_ptr(), held.nbytes()) == bytes([SimOptions().poison]) * held.nbytes()
+    assert fresh.stride() == stride
