@@ -1,0 +1,51 @@
+# /// corpus
+# id = "amin-int64-identity"
+# kind = "wrong-result"
+# stage = "judge"
+# origin = "non-finite"
+# expect = "fail"
+# target = "npu"
+# backend = "triton_experimental"
+# found-on = { "torch" = "2.13.0+cpu", "torch_npu" = "2.13.0", "triton-ascend" = "3.2.0", "ascendnpu-ir" = "1.2.0" }
+# ///
+"""amin of int64 starts from the largest int64 in an int32 accumulator, which is -1: anything greater is lost."""
+
+import torch
+
+
+def inputs():
+    seeded = torch.Generator().manual_seed
+    x0 = torch.where(torch.rand((46, 8), generator=seeded(0)) < 0.9, torch.randn((46, 8), generator=seeded(1)), torch.tensor([float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e-40])[torch.randint(0, 6, (46, 8), generator=seeded(2))])
+    return x0,
+
+
+def program(x0):
+    t0 = x0.argmin(0)
+    t1 = t0.amin()
+    v2 = t1.item()
+    t3 = x0 * v2
+    return t3
+
+
+if __name__ == "__main__":
+    try:
+        import torch_npu
+
+        device = "npu" if torch_npu.npu.is_available() else "cpu"
+    except ImportError:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def on_device(x):  # a copy with the same strides
+        memory = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
+        return memory.to(device, copy=True).as_strided(x.shape, x.stride(), x.storage_offset())
+
+    def results(function):
+        arguments = [on_device(x) for x in inputs()]
+        torch.manual_seed(20260801)
+        return function(*arguments), arguments
+
+    compiled_program = torch.compile(program)
+    for call in range(1):
+        for name, eager, compiled in zip(("outputs", "arguments"), results(program), results(compiled_program)):
+            print(f"{name} on {device}, eager: {eager}")
+            print(f"{name} on {device}, compiled: {compiled}")

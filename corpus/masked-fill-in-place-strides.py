@@ -1,0 +1,50 @@
+# /// corpus
+# id = "masked-fill-in-place-strides"
+# kind = "metadata"
+# stage = "judge"
+# origin = "stride"
+# expect = "fail"
+# target = "npu"
+# backend = "triton_experimental"
+# found-on = { "torch" = "2.13.0+cpu", "torch_npu" = "2.13.0", "triton-ascend" = "3.2.0", "ascendnpu-ir" = "1.2.0" }
+# ///
+"""masked_fill_ with a tensor mask of a permuted intermediate gives a contiguous result where eager keeps the permuted strides. Upstream's own: the CPU backend does it too."""
+
+import torch
+
+
+def inputs():
+    seeded = torch.Generator().manual_seed
+    x0 = torch.randn((2, 2), generator=seeded(0)).permute(1, 0)
+    mask1 = torch.rand((), generator=seeded(1)) < 0.5
+    return x0, mask1
+
+
+def program(x0, mask1):
+    t0 = x0 + 2
+    t1 = t0.masked_fill_(mask1, 0.0)
+    return t1
+
+
+if __name__ == "__main__":
+    try:
+        import torch_npu
+
+        device = "npu" if torch_npu.npu.is_available() else "cpu"
+    except ImportError:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def on_device(x):  # a copy with the same strides
+        memory = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
+        return memory.to(device, copy=True).as_strided(x.shape, x.stride(), x.storage_offset())
+
+    def results(function):
+        arguments = [on_device(x) for x in inputs()]
+        torch.manual_seed(20260801)
+        return function(*arguments), arguments
+
+    compiled_program = torch.compile(program)
+    for call in range(1):
+        for name, eager, compiled in zip(("outputs", "arguments"), results(program), results(compiled_program)):
+            print(f"{name} on {device}, eager: {eager}")
+            print(f"{name} on {device}, compiled: {compiled}")
