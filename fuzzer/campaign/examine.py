@@ -133,15 +133,20 @@ class Examiner:
             exhausted=minimized.exhausted,
         )
 
-    def file(self, examined: Examined, folder: Path) -> Examined:
-        """Writes the entry, reads it back, and runs that in a new process; removes it if it does not fail."""
+    def entry(self, examined: Examined) -> Entry:
+        """The corpus entry of a shrunk suspect, with the defects that it catches."""
         suspect = examined.suspect
         catches = () if suspect.live else self._catches(case_of(examined.program), suspect.signature)
-        path = corpus.save(entry_of(examined, self._settings, catches), folder)
-        verified = all(self._still_fails([corpus.load(path).case], suspect))
+        return entry_of(examined, self._settings, catches)
+
+    def file(self, examined: Examined, folder: Path) -> Examined:
+        """Writes the entry, reads it back, and runs that in a new process; removes it if it does not fail."""
+        entry = self.entry(examined)
+        path = corpus.save(entry, folder)
+        verified = all(self._still_fails([corpus.load(path).case], examined.suspect))
         if not verified:
             path.unlink()
-        return replace(examined, path=path if verified else None, catches=catches)
+        return replace(examined, path=path if verified else None, catches=entry.catches)
 
     def _still_fails(self, cases: Sequence[Case], suspect: Suspect) -> list[bool]:
         settings = self._settings.released if suspect.live else self._settings

@@ -41,7 +41,7 @@ def command(
     from rich.console import Console
 
     from fuzzer import corpus
-    from fuzzer.campaign.examine import Examiner, Unsteady, entry_of
+    from fuzzer.campaign.examine import Examiner, Unsteady
     from fuzzer.campaign.protocol import RunCase
     from fuzzer.campaign.worker import Pool
     from fuzzer.minimize import Budget
@@ -67,8 +67,9 @@ def command(
             return 1
         with console.status("shrinking"):
             examined = examiner.shrink(suspect, budget=Budget(evaluations=evaluations, seconds=seconds))
+            entry = examiner.entry(examined)
     path = out or file.with_suffix(".min.py")
-    path.write_text(corpus.render(entry_of(examined, settings, ())), encoding="utf-8")
+    path.write_text(corpus.render(entry), encoding="utf-8")
     console.print(
         f"{path}: {len(examined.program.nodes)} statement(s) after {examined.evaluations} programs in "
         f"{examined.seconds:.0f} s: {examined.title}",

@@ -78,6 +78,16 @@ def test_minimize_leaves_a_program_that_passes_alone(tmp_path: Path, capsys: pyt
     assert "does not fail: there is nothing to shrink" in capsys.readouterr().out.replace("\n", " ")
 
 
+@pytest.mark.sim
+@pytest.mark.slow
+def test_minimize_names_the_defect_that_the_small_program_catches(tmp_path: Path) -> None:
+    guard = Path(__file__).parents[2] / "corpus" / "downcast-inout.py"
+    small = tmp_path / "small.py"
+    options = ["--reintroduce", "downcast_inout", "--evaluations", "1", "--out", str(small)]
+    assert main(["minimize", str(guard), *options]) == 1
+    assert '# catches = ["downcast_inout"]' in small.read_text().splitlines()
+
+
 def test_fixes_lists_every_fix_with_its_state(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fixes", "list", "--json"]) == 0
     states = {line["slug"]: line["state"] for line in map(json.loads, capsys.readouterr().out.splitlines())}
