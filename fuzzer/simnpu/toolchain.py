@@ -51,8 +51,7 @@ class KernelCompileError(Exception):
         self.kernel = kernel
         self.tool = tool
         self.origin = origin
-        """Stable machine name: exception type and function, or the first diagnostic without names and numbers, or
-        the signal that ended the tool."""
+        """Stable machine name: exception type and function, or tool, signal and the names in its last words."""
         self.message = message
 
 
@@ -114,34 +113,74 @@ def find_compile_error(exception: BaseException | None) -> KernelCompileError | 
 # --- naming failures ------------------------------------------------------------------------------------------------
 
 _UB_OVERFLOW = re.compile(r"ub overflow, requires (\d+) bits while (\d+) bits")
-_CRASH_LINE = re.compile(r"(Assertion [`'\"]|LLVM ERROR:|UNREACHABLE executed|terminate called).*")
-_NOISE = (
-    (re.compile(r"^.*?\berror: "), ""),
-    (re.compile(r"\S*/"), ""),
-    (re.compile(r"\b(tensor|memref|vector|strided|affine_map)<[^ ]*>"), r"\1"),
-    (re.compile(r"[%@#][\w.$-]+"), "_"),
-    (re.compile(r'"[^"]*"'), "_"),
-    (re.compile(r"-?\b\d[\w.]*"), "N"),
-    (re.compile(r"\s+"), " "),
+_ASSERTION = re.compile(r":\d+: (?P<function>.*): Assertion [`'](?P<claim>.*)' failed")
+_LAST_WORDS = (
+    re.compile(r"LLVM ERROR: (.*)"),
+    re.compile(r"terminate called after throwing an instance of '([^']+)'"),
+    re.compile(r"(?:(.*)\n)?UNREACHABLE executed"),
+    re.compile(r"\berror: (.*)"),
 )
+"""What a tool says when it ends, the most telling first."""
+_NO_NAMES = (
+    (re.compile(r'"[^"]*"|\S*/\S*|[%@#!^][\w.$-]+|\btriton_\w+'), " "),  # generic operations, paths, values, kernels
+    (re.compile(r"\b([a-z]{0,2}\d[\w.]*)"), " "),  # numbers and scalar types
+    (re.compile(r"\d+"), ""),
+)
+_ORIGIN_LENGTH = 80
 
 
-def normalise_diagnostic(text: str) -> str:
-    """One diagnostic line without what differs between two kernels: paths, SSA names, shapes, numbers."""
-    for pattern, replacement in _NOISE:
+def names_in(text: str) -> list[str]:
+    """The words of a diagnostic that do not differ between two kernels: no paths, values, shapes, types or numbers."""
+    text = _without_brackets(text)
+    for pattern, replacement in _NO_NAMES:
         text = pattern.sub(replacement, text)
-    return text.strip()[:120]
+    return re.findall(r"[A-Za-z_](?:(?:[.:]|::)?\w+)*", text)
+
+
+def _without_brackets(text: str) -> str:
+    """A text without what stands between angle brackets, at any depth."""
+    while (shorter := re.sub(r"<[^<>]*>", "", text)) != text:
+        text = shorter
+    return text
+
+
+def _asserting_function(signature: str) -> str:
+    """`Class::function` of what __PRETTY_FUNCTION__ gives; the class is the one derived, where one derives from it."""
+    plain = re.sub(r"\(anonymous \w+\)::|decltype\(auto\)", "", _without_brackets(signature))
+    found = re.search(r"([\w:~]+)\(", plain)
+    *scopes, function = found[1].split("::") if found else [""]
+    derived = re.search(r"\bConcrete\w+ = ([\w:]+)", signature)
+    if derived is not None:
+        scopes = derived[1].split("::")
+    return "::".join([*(scope for scope in scopes[-1:] if scope[:1].isupper()), function])
+
+
+def _last_words(stderr: str) -> list[str]:
+    """The names in what a tool said when it ended."""
+    assertion = _ASSERTION.search(stderr)
+    if assertion is not None:
+        message = re.search(r'"([^"]*)"', assertion["claim"])
+        claim = names_in(message[1] if message else assertion["claim"])
+        return [_asserting_function(assertion["function"]), *(name.rpartition("::")[2] for name in claim)]
+    for pattern in _LAST_WORDS:
+        if (found := pattern.search(stderr)) is not None:
+            return names_in(found[1] or "unreachable")
+    return names_in(stderr.strip().partition("\n")[0])
 
 
 def diagnose(tool: str, returncode: int, stderr: str) -> str:
-    """Stable name of a tool's failure, from its exit status (negative: a signal) and what it printed."""
-    lines = stderr.splitlines()
-    if returncode < 0:
-        name = signal.Signals(-returncode).name
-        crash = _CRASH_LINE.search(stderr)
-        return f"{tool}: {name}" + (f": {normalise_diagnostic(crash[0])}" if crash else "")
-    first = next((line for line in lines if "error:" in line), lines[0] if lines else f"exit status {returncode}")
-    return f"{tool}: {normalise_diagnostic(first)}"
+    """Name of a tool's failure, the same each time and for every kernel that fails in this way.
+
+    Made of the signal, if the exit status is one (negative), and of names in what the tool printed, 80 characters at
+    most.
+    """
+    origin = f"{tool}: {signal.Signals(-returncode).name}" if returncode < 0 else tool
+    separator = ": "
+    for name in _last_words(stderr) or ([] if returncode < 0 else ["exit", "status"]):
+        if len(origin) + len(separator) + len(name) > _ORIGIN_LENGTH:
+            break
+        origin, separator = f"{origin}{separator}{name}", " "
+    return origin
 
 
 def exception_origin(exception: BaseException) -> str:
