@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 import torch
 
@@ -38,6 +39,8 @@ class Failure:
     """A clear refusal (a NotImplementedError of the stand-in, a step that the simulator lacks)."""
     compile_error: bool = False
     """A tool refused a kernel, rather than Python code generation raising."""
+    memory: bool = False
+    """A kernel touched memory that is not its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class Observation:
     failure: Failure | None = None
     kernels: tuple[tuple[str, str], ...] = ()
     """Name and Triton source of each kernel that was compiled."""
+    launches: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Kernel and grid of each launch, in order."""
     seconds: tuple[tuple[str, float], ...] = ()
 
 
@@ -71,3 +76,16 @@ class Observations:
     @property
     def by_target(self) -> Mapping[str, Observation]:
         return {seen.target: seen for seen in (self.reference, *self.eager, *self.compiled)}
+
+    @property
+    def effect(self) -> str:
+        """Digest of all that the compiled runs did: kernels, launches, failures and results, to the bit."""
+        digest = sha256()
+        for seen in self.compiled:
+            digest.update(repr((seen.kernels, seen.launches)).encode())
+            if seen.failure is not None:
+                digest.update(repr((seen.failure.stage, seen.failure.origin)).encode())
+            for leaf in (*seen.outputs, *seen.inputs, *seen.gradients):
+                digest.update(repr((leaf.path, leaf.value.dtype, leaf.value.shape, leaf.stride, leaf.alias)).encode())
+                digest.update(leaf.value.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()

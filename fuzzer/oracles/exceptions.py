@@ -44,6 +44,8 @@ class ExceptionOracle:
 
 
 def _kind(failure: Failure) -> Kind:
+    if failure.memory:
+        return Kind.MEMORY
     if failure.compile_error:
         return Kind.COMPILE_ERROR
     if failure.stage in _CODEGEN or failure.origin.startswith("generated:"):

@@ -39,13 +39,16 @@ _COMPILING = frozenset(("compile_fx_inner", "fx_codegen_and_compile", "codegen_a
 
 MESSAGE_LINES = 12
 
+OUT_OF_BOUNDS = "out-of-bounds"
+"""The origin of an access outside an argument, whoever notices it."""
+
 
 def failure_of(error: BaseException, stage: Stage) -> Failure:
     """What an exception says. `stage` is where the program was when nothing in the traceback tells better."""
     causes = tuple(_chain(error))
     for cause in causes:
-        if (refusal := _kernel_refusal(cause)) is not None:
-            return refusal
+        if (told := _kernel_failure(cause)) is not None:
+            return told
     root = causes[-1]
     frames = tuple(frame for cause in reversed(causes) for frame in _frames(cause))
     place, function = _place(frames)
@@ -82,9 +85,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = follow if isinstance(follow, BaseException) else None
 
 
-def _kernel_refusal(error: BaseException) -> Failure | None:
-    """The failure of a compiler of kernels, as the simulator tells it. Known by its name: on a device, no simulator."""
+def _kernel_failure(error: BaseException) -> Failure | None:
+    """The failure of a kernel or of its compilers, as the simulator tells it. Known by name: a device has none."""
     names = {kind.__name__ for kind in type(error).__mro__}
+    if "KernelMemoryError" in names:
+        return Failure(stage=Stage.EXECUTE, origin=OUT_OF_BOUNDS, message=_message(error), memory=True)
     if "KernelCompileError" not in names:
         return None
     stage = _COMPILE_STAGES[str(getattr(error, "stage"))]  # noqa: B009  # an attribute of a type that we do not import

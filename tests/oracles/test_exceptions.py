@@ -47,6 +47,13 @@ def test_a_failure_of_the_compiled_run_is_a_bug_of_its_stage(
     assert verdict.oracle == "exceptions"
 
 
+def test_an_access_outside_an_argument_is_a_memory_bug() -> None:
+    verdict = judge(
+        seen(REFERENCE, EAGER, failing("compiled", stage=Stage.EXECUTE, origin="out-of-bounds", memory=True))
+    )
+    assert verdict.signature == Signature(kind=Kind.MEMORY, stage=Stage.EXECUTE, origin="out-of-bounds")
+
+
 def test_a_clear_refusal_is_unsupported() -> None:
     assert judge(seen(REFERENCE, EAGER, failing("compiled", unsupported=True))).outcome is Outcome.UNSUPPORTED
 

@@ -134,9 +134,9 @@ def test_linalg_that_cannot_be_lowered_is_unsupported() -> None:
 
 STRIDES = (
     "<unknown>:0: error: strides must not be zero\n"
-    "tool: /src/mlir/IR/StorageUniquerSupport.h:180: static ConcreteT mlir::detail::StorageUserBase<mlir::Strided"
-    "LayoutAttr, mlir::Attribute, mlir::AttrInterface::Trait>::get(MLIRContext *, Args &&...) [ConcreteT = mlir::Strided"
-    "LayoutAttr, BaseT = mlir::Attribute, Traits = <mlir::AttrInterface::Trait>, Args = <long, llvm::ArrayRef<long>>]: "
+    "tool: /src/mlir/IR/StorageUniquerSupport.h:180: static ConcreteT mlir::detail::StorageUserBase<mlir::StridedLayout"
+    "Attr, mlir::Attribute>::get(MLIRContext *, Args &&...) [ConcreteT = mlir::StridedLayoutAttr, BaseT = mlir::Attribute"
+    ", Args = <long, llvm::ArrayRef<long>>]: "
     "Assertion `succeeded( ConcreteT::verifyInvariants(getDefaultDiagnosticEmitFn(ctx), args...))' failed.\n"
 )
 CAST = (

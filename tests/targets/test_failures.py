@@ -95,6 +95,24 @@ def test_a_compilers_refusal_is_found_anywhere_in_the_chain() -> None:
     assert failure_of(own, Stage.INDUCTOR).unsupported
 
 
+def test_an_access_outside_an_argument_is_a_memory_failure_that_names_no_kernel() -> None:
+    from fuzzer.simnpu.interpreter import KernelMemoryError, MemoryFault
+
+    fault = MemoryFault(
+        kernel="triton_0",
+        argument="in_ptr0",
+        offset=8,
+        line=28,
+        statement="tl.load(in_ptr0 + x0)",
+        store=False,
+        elements=8,
+        program=(0, 0, 0),
+    )
+    failure = failure_of(InductorError(KernelMemoryError(fault)), Stage.INDUCTOR)
+    assert (failure.stage, failure.origin, failure.memory) == (Stage.EXECUTE, "out-of-bounds", True)
+    assert "reads in_ptr0[8], which has 8 elements" in failure.message
+
+
 def test_triton_refusing_a_kernel_on_a_device_is_a_compile_error_of_the_frontend() -> None:
     error = raised(
         "/lib/triton/compiler/code_generator.py", "visit_Name", "raise type('CompilationError', (Exception,), {})()"
