@@ -135,8 +135,8 @@ def test_linalg_that_cannot_be_lowered_is_unsupported() -> None:
 STRIDES = (
     "<unknown>:0: error: strides must not be zero\n"
     "tool: /src/mlir/IR/StorageUniquerSupport.h:180: static ConcreteT mlir::detail::StorageUserBase<mlir::StridedLayout"
-    "Attr, mlir::Attribute>::get(MLIRContext *, Args &&...) [ConcreteT = mlir::StridedLayoutAttr, BaseT = mlir::Attribute"
-    ", Args = <long, llvm::ArrayRef<long>>]: "
+    "Attr, mlir::Attribute>::get(MLIRContext *, Args &&...) [ConcreteT = mlir::StridedLayoutAttr, BaseT = mlir::Attrib"
+    "ute, Args = <long, llvm::ArrayRef<long>>]: "
     "Assertion `succeeded( ConcreteT::verifyInvariants(getDefaultDiagnosticEmitFn(ctx), args...))' failed.\n"
 )
 CAST = (
