@@ -12,9 +12,9 @@ import importlib.metadata
 import importlib.util
 import linecache
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -132,10 +132,11 @@ def install(reintroduce: Sequence[BackendFix] = (), fix: Sequence[BackendFix] = 
     for defect in reintroduce:
         for edit in defect.edits:
             if _state(edit) is State.PRESENT:
-                replacements.setdefault(edit.module, []).append(_Replacement(edit, edit.fixed, edit.defective))
+                change = _Replacement(edit, edit.fixed, edit.defective, defect.slug)
+                replacements.setdefault(edit.module, []).append(change)
     for cure in fix:
         for edit in cure.edits:
-            replacements.setdefault(edit.module, []).append(_Replacement(edit, edit.defective, edit.fixed))
+            replacements.setdefault(edit.module, []).append(_Replacement(edit, edit.defective, edit.fixed, cure.slug))
     for module in replacements:
         if module in sys.modules:
             raise FuzzerError(f"{module} is imported already: backend fixes must be installed before it is")
@@ -148,6 +149,21 @@ def install(reintroduce: Sequence[BackendFix] = (), fix: Sequence[BackendFix] = 
         assert path is not None, module
         _apply(path.read_bytes(), edits)
     sys.meta_path.insert(0, _Finder(replacements))
+
+
+def on_reach(hear: Callable[[str], None]) -> None:
+    """Call `hear` with the slug of each defect as soon as a statement that it edited runs, once each."""
+    _listeners.append(hear)
+    _reached.clear()
+
+
+def is_traced(fix: BackendFix) -> bool:
+    """Whether it shows when an edited statement runs: not in code of Triton's, nor where a module is set up."""
+    paths = {edit: locate(edit.module) for edit in fix.edits}
+    return all(
+        edit.function and path and not source_edit.is_compiled_by_triton(_source(path), edit.function)
+        for edit, path in paths.items()
+    )
 
 
 def uninstall() -> None:
@@ -205,7 +221,7 @@ def _state(edit: Edit) -> State:
     path = locate(edit.module)
     if path is None:
         return State.UNKNOWN
-    code = _parsed(path, path.stat().st_mtime_ns)
+    code = _source(path)
     fixed, defective = source_edit.fragments(edit.fixed, edit.defective)
     forms = [(fixed, State.PRESENT), (defective, State.ABSENT)]
     if fixed.is_within(defective):
@@ -214,6 +230,10 @@ def _state(edit: Edit) -> State:
         if not fragment.is_empty and code.count(edit.function, fragment) == edit.matches:
             return meaning
     return State.UNKNOWN
+
+
+def _source(path: Path) -> source_edit.Source:
+    return _parsed(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
@@ -250,9 +270,12 @@ class _Replacement:
     edit: Edit
     old: str
     new: str
+    slug: str
 
 
-def _apply(source: bytes, replacements: Iterable[_Replacement]) -> bytes:
+def _apply(source: bytes, replacements: Iterable[_Replacement]) -> tuple[bytes, dict[int, list[str]]]:
+    """The edited text, and the slugs of what was edited by line."""
+    places: dict[int, list[str]] = {}
     for replacement in replacements:
         edit = replacement.edit
         old, new = source_edit.fragments(replacement.old, replacement.new)
@@ -263,8 +286,21 @@ def _apply(source: bytes, replacements: Iterable[_Replacement]) -> bytes:
                 f"{edit.place} of {_version(edit.module)} does not match its backend fix: "
                 f"found {found} times, not {edit.matches}: {replacement.old.strip()}"
             )
+        for line in code.lines(edit.function, old):
+            places.setdefault(line, []).append(replacement.slug)
         source = code.replace(edit.function, old, new)
-    return source
+    return source, places
+
+
+_listeners: list[Callable[[str], None]] = []
+_reached: set[str] = set()
+
+
+def _reach(slug: str) -> None:
+    if slug not in _reached:
+        _reached.add(slug)
+        for hear in _listeners:
+            hear(slug)
 
 
 class _EditedSource(SourceFileLoader):
@@ -277,12 +313,23 @@ class _EditedSource(SourceFileLoader):
         raise OSError("edited in memory: bytecode files do not apply")
 
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:  # type: ignore[override]  # typeshed's argument types differ between versions
-        text = _apply(bytes(data), self.replacements)
+        text, places = _apply(bytes(data), self.replacements)
         lines = text.decode().splitlines(keepends=True)
         # Tracebacks and Triton's own reader of sources show what runs. No time stamp: the file on disk stays unread.
         linecache.cache[str(path)] = (len(text), None, lines, str(path))
         self.edited.add(str(path))
-        return super().source_to_code(text, path, _optimize=_optimize)
+        calls = {line: [_hook(slug) for slug in slugs] for line, slugs in places.items()}
+        return super().source_to_code(source_edit.with_calls(text, calls), path, _optimize=_optimize)
+
+    def exec_module(self, module: ModuleType) -> None:
+        for replacement in self.replacements:
+            module.__dict__[_hook(replacement.slug)] = partial(_reach, replacement.slug)
+        super().exec_module(module)
+
+
+def _hook(slug: str) -> str:
+    """What edited modules call `_reach` for a defect."""
+    return f"__reach_{slug}__"
 
 
 class _Finder(MetaPathFinder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import decode_source
 
@@ -67,7 +67,7 @@ class Source:
 
     def __init__(self, source: bytes) -> None:
         self.data = decode_source(source).encode()
-        self._tree = ast.parse(self.data)
+        self.tree = ast.parse(self.data)
         self._lines = [0]
         for line in self.data.split(b"\n"):
             self._lines.append(self._lines[-1] + len(line) + 1)
@@ -75,6 +75,10 @@ class Source:
     def count(self, function: str, fragment: Fragment) -> int:
         """How often the fragment stands in the own code of the function (or class; empty: the module)."""
         return len(self._find(function, fragment))
+
+    def lines(self, function: str, fragment: Fragment) -> tuple[int, ...]:
+        """The lines that its matches begin on, from 1."""
+        return tuple(self.data.count(b"\n", 0, span.start) + 1 for span in self._find(function, fragment))
 
     def replace(self, function: str, old: Fragment, new: Fragment) -> bytes:
         """The text with every match replaced and every later line where it was.
@@ -102,7 +106,7 @@ class Source:
 
     def _find(self, function: str, fragment: Fragment) -> list[_Span]:
         spans = []
-        for scope in _scopes(self._tree, function):
+        for scope in _scopes(self.tree, function):
             for node in _own(scope):
                 if fragment.is_expression:
                     if isinstance(node, ast.expr) and ast.dump(node) == fragment.dumps[0]:
@@ -124,6 +128,46 @@ class Source:
         if decorators:
             start = self.data.rindex(b"@", 0, self._lines[decorators[0].lineno - 1] + decorators[0].col_offset)
         return _Span(start, self._lines[last.end_lineno - 1] + last.end_col_offset)
+
+
+def with_calls(text: bytes, calls: Mapping[int, Sequence[str]]) -> ast.Module:
+    """The syntax tree of a text that calls these functions, of no arguments, just before what stands on these lines.
+
+    Every node keeps its line, so tracebacks and debuggers see the text as it is.
+    """
+    tree = ast.parse(text)
+    for line, names in calls.items():
+        block, position = _innermost(tree, line)
+        where = block[position]
+        added = [ast.Expr(ast.Call(ast.Name(name, ast.Load()), [], [])) for name in names]
+        for call in added:
+            ast.copy_location(call, where)
+        block[position:position] = [ast.fix_missing_locations(call) for call in added]
+    return tree
+
+
+def _innermost(tree: ast.Module, line: int) -> tuple[list[ast.stmt], int]:
+    """The innermost statement that holds a line: the block it stands in, and its place there."""
+    found: tuple[list[ast.stmt], int] | None = None
+    for node in ast.walk(tree):  # outer nodes first
+        for block in _blocks(node):
+            for position, statement in enumerate(block):
+                decorators = getattr(statement, "decorator_list", [])
+                first = min([statement.lineno, *(one.lineno for one in decorators)])
+                if first <= line <= (statement.end_lineno or first):
+                    found = block, position
+                    break
+    assert found is not None, f"no statement on line {line}"
+    return found
+
+
+def is_compiled_by_triton(source: Source, function: str) -> bool:
+    """Whether a function is Triton's: it is read as text and never runs as Python."""
+    return any(
+        "jit" in ast.unparse(decorator)
+        for scope in _scopes(source.tree, function)
+        for decorator in getattr(scope, "decorator_list", [])
+    )
 
 
 def _scopes(tree: ast.Module, function: str) -> Iterator[ast.AST]:

@@ -110,6 +110,31 @@ def test_reintroduced_defect_acts_in_the_imported_module(wheel: Path) -> None:
     assert load().Kernel().rank([0, 2]) == 2 + 6
 
 
+def test_it_is_told_once_that_an_edited_statement_ran(wheel: Path) -> None:
+    heard: list[str] = []
+    other = edit("value if value else 0", "value", "outer.inner")
+    fixes.install(reintroduce=[fix_of(RANK, slug="rank"), fix_of(other, slug="inner")])
+    fixes.on_reach(heard.append)
+    module = load()
+    assert module.twice(1) == (2, 2)
+    assert module.outer([]) == []
+    module.Kernel().rank([])
+    assert heard == []  # the functions ran, their edited statements did not
+    module.Kernel().rank([1, 2])
+    module.Kernel().rank([3])
+    assert heard == ["rank"]
+    module.outer([5])
+    assert heard == ["rank", "inner"]
+
+
+def test_what_python_does_not_run_is_not_traced(wheel: Path) -> None:
+    text = SOURCE + "\n\n@triton.jit\ndef kernel(x):\n    return x + 1\n"
+    (wheel / "codegen.py").write_text(text, encoding="utf-8")
+    assert fixes.is_traced(fix_of(RANK))
+    assert not fixes.is_traced(fix_of(RANK, edit("x + 1", "x", "kernel")))
+    assert not fixes.is_traced(fix_of(edit("GATE: bool = True", "GATE: bool = False", "")))
+
+
 def test_after_uninstall_the_module_imports_as_it_is_on_disk(wheel: Path) -> None:
     fixes.install(reintroduce=[fix_of(RANK)])
     load()

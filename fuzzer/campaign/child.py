@@ -10,9 +10,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
+from fuzzer import fixes
 from fuzzer.campaign.processes import die_with
 from fuzzer.campaign.protocol import Generate, Job, Reply, RunCase, encode
 from fuzzer.program import Case, FuzzerError
@@ -21,17 +22,37 @@ from fuzzer.verdict import Outcome, Stage, Verdict
 TRACEBACK_SIGNAL = signal.SIGUSR2
 """Makes a child that takes too long print where it is."""
 
-Judged: TypeAlias = tuple[Verdict, tuple[tuple[str, str], ...]]
-"""A verdict, and name and source of each kernel."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What became of one program, and what its compiled runs did."""
+
+    verdict: Verdict
+    kernels: tuple[tuple[str, str], ...]
+    """Name and source of each."""
+    effect: str
+    """Digest of kernels, launches and results."""
+
 
 Judge: TypeAlias = Callable[[Case, Callable[[Stage, str], None]], Judged]
 """Runs a program everywhere and looks at what came of it; is told each step before it begins."""
 
 
-def live(job: Job, judge: Judge, *, messages: int, output: int, fault: tuple[int, int], parent: int) -> NoReturn:
+def live(
+    job: Job,
+    judge: Judge,
+    *,
+    messages: int,
+    output: int,
+    fault: tuple[int, int],
+    parent: int,
+    simulated: bool = False,
+    interpreted: bool = False,
+) -> NoReturn:
     """The whole life of a child after the fork. Never returns.
 
     `messages` and `output` are the ends of pipes to write to; `fault` is such an end and the number it has to have.
+    On the simulator (`simulated`) it also tells each kernel's source, and may leave kernels to Triton's interpreter.
     """
     os.setsid()
     die_with(parent)
@@ -51,6 +72,13 @@ def live(job: Job, judge: Judge, *, messages: int, output: int, fault: tuple[int
     def breadcrumb(stage: Stage, detail: str) -> None:
         tell("step", [stage, detail])
 
+    if simulated:
+        _tell_kernels(tell)
+    if interpreted:
+        from fuzzer import simnpu
+
+        simnpu.run_kernels(executor=simnpu.Executor.INTERPRETER)
+    fixes.on_reach(lambda slug: tell("reached", slug))
     try:
         tell("reply", json.loads(encode(_reply(job, judge, breadcrumb, tell))))
     except FuzzerError as error:
@@ -62,6 +90,20 @@ def live(job: Job, judge: Judge, *, messages: int, output: int, fault: tuple[int
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _tell_kernels(tell: Callable[[str, object], None]) -> None:
+    """Tells each kernel's source before it is compiled: a dead child's verdict then comes with its kernels."""
+    from fuzzer.simnpu.record import Event, subscribe
+
+    told: set[str] = set()
+
+    def leave(event: Event) -> None:
+        if event.source and event.kernel not in told:
+            told.add(event.kernel)
+            tell("kernel", [event.kernel, event.source])
+
+    subscribe(leave)
 
 
 def _reply(
@@ -82,7 +124,8 @@ def _reply(
                 case = replace(case, mode=replace(case.mode, config=(*case.mode.config, *job.config)))
             seconds = (("generate", time.monotonic() - begun),)
             tell("case", json.loads(encode(RunCase(case=case)))["case"])
-    verdict, kernels = judge(case, breadcrumb)
-    verdict = replace(verdict, seconds=(*seconds, *verdict.seconds))
+    judged = judge(case, breadcrumb)
+    verdict = replace(judged.verdict, seconds=(*seconds, *judged.verdict.seconds))
     wanted = isinstance(job, RunCase) and job.keep_kernels
-    return Reply(verdict=verdict, case=case, kernels=kernels if wanted or verdict.outcome is Outcome.BUG else ())
+    kernels = judged.kernels if wanted or verdict.outcome is Outcome.BUG else ()
+    return Reply(verdict=verdict, case=case, kernels=kernels, effect=judged.effect)

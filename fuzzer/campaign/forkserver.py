@@ -24,8 +24,9 @@ from typing import Any
 
 from fuzzer.campaign import processes
 from fuzzer.campaign.child import TRACEBACK_SIGNAL, Judge, Judged, live
-from fuzzer.campaign.postmortem import Cause, End, explain, with_faults
+from fuzzer.campaign.postmortem import Cause, End, explain, with_faults, with_opinion
 from fuzzer.campaign.protocol import (
+    Job,
     Reply,
     RunCase,
     Settings,
@@ -37,10 +38,13 @@ from fuzzer.campaign.protocol import (
 )
 from fuzzer.campaign.warmup import warm_up
 from fuzzer.program import Case, FuzzerError
-from fuzzer.verdict import Outcome, Stage, Verdict
+from fuzzer.verdict import Kind, Outcome, Stage, Verdict
 
 FAULT_FD = 99
 """The descriptor that the simulator writes memory faults to; each child has its own pipe there."""
+
+SIMULATED = "sim"
+"""The target that tells kernels and can leave them to an interpreter."""
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at clocks and memory."""
@@ -84,7 +88,9 @@ class Child:
     deadline: float
     scratch: Path
     pipes: dict[str, int]
-    case: Case | None
+    job: Job
+    first: Reply | None = None
+    """What the program's own run said, if this is the run by the interpreter that is to explain it."""
     cause: Cause | None = None
     """Why the server killed it, if it did."""
     warned: bool = False
@@ -140,10 +146,9 @@ class Server:
         *lines, self._requests = (self._requests + data).split(b"\n")
         for line in lines:
             number, request = json.loads(line)
-            self._start(number, request)
+            self._start(number, decode_job(request))
 
-    def _start(self, number: int, request: Any) -> None:
-        job = decode_job(request)
+    def _start(self, number: int, job: Job, first: Reply | None = None) -> None:
         scratch = self._scratch / str(number)
         scratch.mkdir()
         pipes = {name: os.pipe() for name in ("messages", "output", "faults")}
@@ -168,6 +173,8 @@ class Server:
                 output=pipes["output"][1],
                 fault=(pipes["faults"][1], FAULT_FD),
                 parent=parent,
+                simulated=self._settings.target == SIMULATED,
+                interpreted=first is not None,
             )
         for _, writing in pipes.values():
             os.close(writing)
@@ -179,7 +186,8 @@ class Server:
             deadline=begun + self._settings.timeout,
             scratch=scratch,
             pipes={name: reading for name, (reading, _) in pipes.items()},
-            case=job.case if isinstance(job, RunCase) else None,
+            job=job,
+            first=first,
         )
         self._children[pid] = child
         for name, reading in child.pipes.items():
@@ -246,27 +254,50 @@ class Server:
                 self._selector.unregister(reading)
             os.close(reading)
         shutil.rmtree(child.scratch, ignore_errors=True)
-        self._send(child.number, *self._conclude(child, status, max(child.peak, usage.ru_maxrss << 10)))
+        ended = self._conclude(child, status, max(child.peak, usage.ru_maxrss << 10))
+        if child.first is not None:
+            verdict = with_opinion(child.first.verdict, ended.verdict if isinstance(ended, Reply) else None)
+            ended = replace(child.first, verdict=verdict)
+        elif isinstance(ended, Reply) and self._needs_opinion(child.job, ended.verdict):
+            self._start(child.number, child.job, ended)
+            return
+        match ended:
+            case Reply():
+                self._send(child.number, "reply", json.loads(encode(ended)))
+            case _:
+                self._send(child.number, "error", ended)
 
-    def _conclude(self, child: Child, status: int, peak: int) -> tuple[str, object]:
+    def _needs_opinion(self, job: Job, verdict: Verdict) -> bool:
+        """Whether somebody looks at a memory fault of a kernel whose source an interpreter can check."""
+        looked_at = isinstance(job, RunCase) and job.keep_kernels and self._settings.target == SIMULATED
+        return looked_at and verdict.signature is not None and verdict.signature.kind is Kind.MEMORY
+
+    def _conclude(self, child: Child, status: int, peak: int) -> Reply | str:
+        """What a child said, or what its end says; a text is an error that is not the program's."""
         crumbs: list[tuple[Stage, str]] = []
         reply: Reply | None = None
+        reached: list[str] = []
         failed: tuple[str, ...] = ()
-        case = child.case
+        kernels: dict[str, str] = {}
+        case = child.job.case if isinstance(child.job, RunCase) else None
         *lines, _ = child.messages.split(b"\n")
         for line in lines:
             what, content = json.loads(line)
             match what:
                 case "step":
                     crumbs.append((Stage(content[0]), content[1]))
+                case "kernel":
+                    kernels[content[0]] = content[1]
                 case "case":
                     case = decode_case(content)
+                case "reached":
+                    reached.append(content)
                 case "reply":
                     reply = decode_reply(content)
                 case "failed":
                     failed = tuple(content)
                 case _:
-                    return "error", content
+                    return str(content)
         signalled = os.WIFSIGNALED(status)
         limit = (
             f"{self._settings.timeout:g} s" if child.cause is Cause.TIMEOUT else f"{self._settings.memory >> 20} MiB"
@@ -285,15 +316,16 @@ class Server:
             verdict = Verdict(outcome=Outcome.LOST, evidence=failed, oracle="process")
         else:
             verdict = explain(end)
-        final = Reply(
+        return Reply(
             verdict=verdict,
             case=case if reply is None else reply.case,
-            kernels=() if reply is None else reply.kernels,
+            kernels=tuple(kernels.items()) if reply is None else reply.kernels,
             output=str(child.output),
+            reached=tuple(reached),
+            effect="" if reply is None else reply.effect,
             seconds=time.monotonic() - child.begun,
             peak=peak,
         )
-        return "reply", json.loads(encode(final))
 
     def _reap(self) -> None:
         """Ends and reaps what dead children left behind: their descendants became ours."""
@@ -332,7 +364,9 @@ def prepare(settings: Settings) -> Judge:
         verdict = oracles.judge(observations)
         spent = (*observations.reference.seconds, ("judge", time.monotonic() - begun))
         kernels = dict(kernel for seen in observations.compiled for kernel in seen.kernels)
-        return replace(verdict, seconds=spent), tuple(kernels.items())
+        return Judged(
+            verdict=replace(verdict, seconds=spent), kernels=tuple(kernels.items()), effect=observations.effect
+        )
 
     return judge
 

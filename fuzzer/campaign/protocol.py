@@ -79,6 +79,10 @@ class Reply:
     kernels: tuple[tuple[str, str], ...] = ()
     output: str = ""
     """What the program and the compilers printed: the beginning and the end of it."""
+    reached: tuple[str, ...] = ()
+    """Slugs of the backend fixes of which an edited statement ran."""
+    effect: str = ""
+    """Digest of kernels, launches and results of the compiled runs; empty when the child died."""
     seconds: float = 0.0
     """From fork to death."""
     peak: int = 0
@@ -145,6 +149,8 @@ def decode_reply(data: Json) -> Reply:
         case=None if data["case"] is None else decode_case(data["case"]),
         kernels=tuple((name, source) for name, source in data["kernels"]),
         output=data["output"],
+        reached=tuple(data["reached"]),
+        effect=data["effect"],
         seconds=data["seconds"],
         peak=data["peak"],
     )

@@ -38,7 +38,7 @@ def warm_up(target: str, judge: Judge) -> None:
     if target not in FORKS_AFTER_USE:
         return
     _compile_for_the_cpu()
-    verdict, _ = judge(Case(source=PROGRAM), lambda stage, detail: None)
+    verdict = judge(Case(source=PROGRAM), lambda stage, detail: None).verdict
     if verdict.outcome in (Outcome.UNSUPPORTED, Outcome.INVALID):
         raise FuzzerError(f"target {target} cannot run a small program: {'; '.join(verdict.evidence)}")
 

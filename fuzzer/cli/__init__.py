@@ -17,6 +17,7 @@ COMMANDS = {
     "minimize": "Shrink a failing program file.",
     "show": "Show a program, its verdict and the kernels it compiles to.",
     "fixes": "State of each backend fix in the installed wheel.",
+    "bench": "Recall: which fixed defects a campaign finds when they come back.",
     "doctor": "Versions, device or simulator, and what is missing.",
 }
 

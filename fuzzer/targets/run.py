@@ -36,6 +36,10 @@ class Watch(Protocol):
         """Name and source of each."""
 
     @property
+    def launches(self) -> Sequence[tuple[str, tuple[int, ...]]]:
+        """Kernel and grid of each launch."""
+
+    @property
     def seconds(self) -> Sequence[tuple[str, float]]:
         """Seconds by stage."""
 
@@ -45,6 +49,7 @@ class Unwatched:
     """Nothing is known about kernels."""
 
     kernels: tuple[tuple[str, str], ...] = ()
+    launches: tuple[tuple[str, tuple[int, ...]], ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
 
 
@@ -131,7 +136,8 @@ class Runner:
         total = clock.seconds.pop("compiled")
         clock.seconds["inductor"] = max(total - sum(by_stage.values()), 0.0)
         clock.seconds.update(by_stage)
-        return tuple(replace(seen, kernels=tuple(watch.kernels)) for seen in observations)
+        kernels, launches = tuple(watch.kernels), tuple(watch.launches)
+        return tuple(replace(seen, kernels=kernels, launches=launches) for seen in observations)
 
 
 def compiled_function(function: Function, mode: Mode) -> Function:

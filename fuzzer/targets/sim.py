@@ -46,6 +46,10 @@ class Kernels:
         return tuple((kernel.name, kernel.source) for kernel in self.recorder.kernels)
 
     @property
+    def launches(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        return tuple((launch.kernel, launch.grid) for launch in self.recorder.launches)
+
+    @property
     def seconds(self) -> tuple[tuple[str, float], ...]:
         return tuple(self.recorder.stage_seconds.items())
 

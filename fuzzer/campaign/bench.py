@@ -1,0 +1,263 @@
+"""Recall: each fixed defect is brought back, and campaigns from a cold start try to find it.
+
+A trial is one defect and one seed. Programs run with the defect; *reached* is the first that executes an edited
+statement, *triggered* the first whose kernels, launches or results then differ from those of the released wheel,
+*detected* the first that fails in a way that vanishes on the released wheel. The clock starts with the processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuzzer import fixes
+from fuzzer.campaign.examine import Examiner, Suspect, versions
+from fuzzer.campaign.protocol import Generate, Job, Reply, RunCase, Settings
+from fuzzer.campaign.worker import Lane, Pool
+from fuzzer.corpus import Platform
+from fuzzer.fixes import BackendFix
+from fuzzer.minimize import Budget
+from fuzzer.program import Case, FuzzerError
+from fuzzer.recall import STAGES, Trial
+from fuzzer.source import print_program
+
+TICK = 0.1
+"""Seconds between two looks at what has come."""
+
+COMPARED_AT_ONCE = 1
+"""Programs that run on the released wheel at a time to see whether the defect has an effect on them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where programs come from: the generators, or files of somebody else's."""
+
+    name: str = "generators"
+    families: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = ()
+    """Instead of the generators: these, in order."""
+
+    def jobs(self, seed: int, fix: BackendFix) -> Iterator[Job]:
+        """Programs 0, 1, 2, ... of a seed; of somebody else's files each seed begins at another place."""
+        if self.cases:
+            begin = seed * len(self.cases) // 7 % len(self.cases)
+            for case in (*self.cases[begin:], *self.cases[:begin]):
+                yield RunCase(case=case)
+            return
+        index = 0
+        while True:
+            yield Generate(seed=seed, index=index, families=self.families, config=fix.config)
+            index += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchPlan:
+    """What is to be measured."""
+
+    fixes: tuple[BackendFix, ...]
+    folder: Path
+    seconds: float
+    """Per trial, from the start of its processes; shrinking comes on top."""
+    seeds: tuple[int, ...]
+    source: Source = field(default_factory=Source)
+    target: str = "sim"
+    workers: int = 1
+    timeout: float = 60.0
+    budget: Budget = field(default_factory=lambda: Budget(evaluations=200, seconds=90.0))
+    """What shrinking the program of one trial may cost."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What trials must share to stand in one table."""
+        return {
+            "seconds": self.seconds,
+            "target": self.target,
+            "workers": self.workers,
+            "source": self.source.name,
+            "families": list(self.source.families),
+            "versions": dict(versions(Platform.of(self.target))),
+        }
+
+
+def run_bench(plan: BenchPlan, on_trial: Callable[[Trial, bool], None]) -> list[Trial]:
+    """Runs every trial that the folder does not hold yet. `on_trial` hears of each, and whether it was measured now.
+
+    Raises FuzzerError when the folder holds trials that were measured in another way.
+    """
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    _check_identity(plan)
+    trials: list[Trial] = []
+    for seed in plan.seeds:
+        for fix in plan.fixes:
+            path = plan.folder / "trials" / f"{fix.slug}-{seed}.json"
+            known = path.exists()
+            trial = _load(path) if known else _Measurement(plan, fix, seed).run()
+            if not known:
+                _save(path, asdict(trial))
+            trials.append(trial)
+            on_trial(trial, not known)
+    return trials
+
+
+class _Measurement:
+    """One trial while it runs."""
+
+    def __init__(self, plan: BenchPlan, fix: BackendFix, seed: int) -> None:
+        self._plan = plan
+        self._fix = fix
+        self._seed = seed
+        self._traced = fixes.is_traced(fix)
+        """Where it is not, what has an effect counts as reached."""
+        self._begun = time.monotonic()
+        self._exploring: dict[int, Future[Reply]] = {}
+        self._comparing: list[tuple[Reply, Future[Reply]]] = []
+        self._uncompared: list[Reply] = []
+        self._failing: list[tuple[int, Reply]] = []
+        self._attributing: tuple[int, Future[Any]] | None = None
+        self._times: dict[str, float] = {}
+        self._programs = 0
+        self._elsewhere = 0
+        self._caught: tuple[int, Suspect] | None = None
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._begun
+
+    def run(self) -> Trial:
+        plan, fix = self._plan, self._fix
+        settings = Settings(
+            target=plan.target, backend=fix.backend.value, reintroduce=(fix.slug,), timeout=plan.timeout
+        )
+        jobs = enumerate(plan.source.jobs(self._seed, fix))
+        with Pool(settings, workers=plan.workers) as pool, ThreadPoolExecutor(1, "attribute") as attribute:
+            examiner = Examiner(pool)
+            try:
+                while self._caught is None and self._seconds < plan.seconds:
+                    self._explore(pool, jobs)
+                    self._compare(pool)
+                    self._attribute(examiner, attribute)
+                    if not (self._exploring or self._comparing or self._attributing):
+                        break  # the source has no more programs
+                    time.sleep(TICK)
+                for future in self._exploring.values():
+                    future.cancel()
+                return self._trial(examiner)
+            finally:
+                pool.close()  # wakes the thread: what it waits for is cancelled
+
+    def _explore(self, pool: Pool, jobs: Iterator[tuple[int, Job]]) -> None:
+        for number, future in list(self._exploring.items()):
+            if future.done():
+                del self._exploring[number]
+                self._take(number, future.result())
+        while len(self._exploring) < 2 * self._plan.workers and (job := next(jobs, None)) is not None:
+            self._exploring[job[0]] = pool.submit(job[1])
+
+    def _take(self, number: int, reply: Reply) -> None:
+        self._programs += 1
+        if self._fix.slug in reply.reached:
+            self._times.setdefault("reached", self._seconds)
+        if (self._fix.slug in reply.reached or not self._traced) and reply.effect:
+            self._uncompared.append(reply)
+        if reply.verdict.signature is not None and reply.case is not None:
+            self._failing.append((number, reply))
+
+    def _compare(self, pool: Pool) -> None:
+        for reply, future in list(self._comparing):
+            if future.done():
+                self._comparing.remove((reply, future))
+                released = future.result()
+                if released.effect and released.effect != reply.effect:
+                    for stage in STAGES[:2]:
+                        self._times.setdefault(stage, self._seconds)
+        while self._uncompared and "triggered" not in self._times and len(self._comparing) < COMPARED_AT_ONCE:
+            reply = self._uncompared.pop(0)
+            assert reply.case is not None
+            job = RunCase(case=reply.case)
+            self._comparing.append((reply, pool.submit(job, lane=Lane.CONFIRM, settings=pool.settings.released)))
+
+    def _attribute(self, examiner: Examiner, attribute: ThreadPoolExecutor) -> None:
+        if self._attributing is not None and self._attributing[1].done():
+            number, future = self._attributing
+            self._attributing = None
+            result = future.result()
+            if isinstance(result, Suspect) and not result.live:
+                self._caught = number, result
+                for stage in STAGES:
+                    self._times.setdefault(stage, self._seconds)
+            else:
+                self._elsewhere += 1
+        if self._attributing is None and self._caught is None and self._failing:
+            number, reply = self._failing.pop(0)
+            assert reply.case is not None
+            assert reply.verdict.signature is not None
+            job = attribute.submit(examiner.attribute, number, reply.case, reply.verdict.signature)
+            self._attributing = number, job
+
+    def _trial(self, examiner: Examiner) -> Trial:
+        trial = Trial(
+            slug=self._fix.slug,
+            seed=self._seed,
+            programs=self._programs,
+            reached=self._times.get("reached"),
+            triggered=self._times.get("triggered"),
+            detected=self._times.get("detected"),
+            elsewhere=self._elsewhere,
+        )
+        if self._caught is None:
+            return trial
+        number, suspect = self._caught
+        shown = {**asdict(trial), "program": number, "signature": str(suspect.signature)}
+        try:
+            small = examiner.shrink(suspect, budget=self._plan.budget)
+        except FuzzerError:
+            return Trial(**shown)  # a file of somebody else's, of operators that we do not know: it stays as it is
+        return Trial(
+            **{
+                **shown,
+                "statements": len(small.program.nodes),
+                "source": print_program(small.program),
+                "evaluations": small.evaluations,
+            }
+        )
+
+
+def _check_identity(plan: BenchPlan) -> None:
+    path = plan.folder / "bench.json"
+    if not path.exists():
+        _save(path, plan.identity)
+        return
+    held = json.loads(path.read_text())
+    for name, value in plan.identity.items():
+        if held.get(name) != value:
+            raise FuzzerError(
+                f"{plan.folder} holds trials with {name} = {held.get(name)!r}, not {value!r}: use another --out"
+            )
+
+
+def _load(path: Path) -> Trial:
+    return Trial(**json.loads(path.read_text()))
+
+
+def _save(path: Path, data: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(data, indent=1) + "\n")
+    os.replace(unfinished, path)
+
+
+def read_cases(folder: Path) -> tuple[Case, ...]:
+    """Every program of a folder of plain .py files, in the order of their names. Raises FuzzerError."""
+    from fuzzer import corpus
+
+    files = sorted(folder.glob("*.py"))
+    if not files:
+        raise FuzzerError(f"{folder}: no .py file in this folder")
+    return tuple(corpus.load_case(file) for file in files)
