@@ -75,9 +75,10 @@ def live(
     if simulated:
         _tell_kernels(tell)
     if interpreted:
-        from fuzzer import simnpu
+        from fuzzer.simnpu.driver import run_kernels
+        from fuzzer.simnpu.options import Executor
 
-        simnpu.run_kernels(executor=simnpu.Executor.INTERPRETER)
+        run_kernels(executor=Executor.INTERPRETER)
     fixes.on_reach(lambda slug: tell("reached", slug))
     try:
         tell("reply", json.loads(encode(_reply(job, judge, breadcrumb, tell))))

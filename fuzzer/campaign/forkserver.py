@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fuzzer.campaign import processes
 from fuzzer.campaign.child import TRACEBACK_SIGNAL, Judge, Judged, live
@@ -316,10 +315,11 @@ class Server:
             verdict = Verdict(outcome=Outcome.LOST, evidence=failed, oracle="process")
         else:
             verdict = explain(end)
+        told = tuple(kernels.items()) if verdict.outcome is Outcome.BUG else ()
         return Reply(
             verdict=verdict,
             case=case if reply is None else reply.case,
-            kernels=tuple(kernels.items()) if reply is None else reply.kernels,
+            kernels=reply.kernels if reply is not None and reply.kernels else told,
             output=str(child.output),
             reached=tuple(reached),
             effect="" if reply is None else reply.effect,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fuzzer.backports import StrEnum
@@ -14,7 +14,12 @@ from fuzzer.verdict import Kind, Outcome, Signature, Stage, Verdict
 BEFORE_COMPILING = frozenset({Stage.REFERENCE, Stage.EAGER})
 """Stages in which nothing of the code under test runs."""
 
+COMPARED = frozenset({Outcome.PASS, Outcome.EXCUSED, Outcome.INCONCLUSIVE})
+"""Outcomes of programs that ran to their end; so did a BUG at stage judge."""
+
 EVIDENCE_LINES = 16
+
+PRINTED = "it printed:"
 
 NOISE = ("Extension modules:", "simnpu: ")
 """How lines begin that say nothing, or that the fault's record says better."""
@@ -101,6 +106,28 @@ def with_faults(verdict: Verdict, end: End) -> Verdict:
     )
 
 
+def with_opinion(verdict: Verdict, interpreted: Verdict | None) -> Verdict:
+    """A memory fault with what Triton's interpreter, which checks each access of the source, says of the program.
+
+    `interpreted` is the verdict on the run by the interpreter, None if there is none. Only evidence is added.
+    """
+    line = f"interpreter: {_opinion(interpreted)}"
+    place = next((i for i, told in enumerate(verdict.evidence) if told == PRINTED), len(verdict.evidence))
+    return replace(verdict, evidence=(*verdict.evidence[:place], line, *verdict.evidence[place:]))
+
+
+def _opinion(interpreted: Verdict | None) -> str:
+    if interpreted is None:
+        return "did not run"
+    signature = interpreted.signature
+    if signature is not None and signature.kind is Kind.MEMORY:
+        told = interpreted.evidence[0].partition("KernelMemoryError: ")[2].rpartition(" [")[0]
+        return told or interpreted.evidence[0]
+    if interpreted.outcome in COMPARED or (signature is not None and signature.stage is Stage.JUDGE):
+        return "every access of the Triton source is in bounds: the compilers made this one"
+    return f"cannot tell: {interpreted.outcome} {signature or ''}".rstrip()
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -170,6 +197,6 @@ def _evidence(end: End) -> tuple[str, ...]:
     printed = [line for line in end.output.splitlines() if line.strip() and not line.startswith(NOISE)]
     shown = printed if len(printed) <= EVIDENCE_LINES else [*printed[:EVIDENCE_LINES], "..."]
     if shown:
-        lines.append("it printed:")
+        lines.append(PRINTED)
         lines.extend(f"  {line}" for line in shown)
     return tuple(lines)

@@ -63,7 +63,7 @@ class RunCase:
 
     case: Case
     keep_kernels: bool = False
-    """Send the kernels' sources back."""
+    """Somebody looks at this program: send its kernels back, and on a memory fault the interpreter's opinion."""
 
 
 Job: TypeAlias = Generate | RunCase

@@ -42,7 +42,7 @@ def command(
     case = load_case(file)
     settings = options.settings(target=target, backend=backend, reintroduce=reintroduce, fix=fix, timeout=timeout)
     with Pool(settings, workers=1) as pool:
-        (reply,) = pool.run([RunCase(case=case)])
+        (reply,) = pool.run([RunCase(case=case, keep_kernels=True)])
     if as_json:
         click.echo(encode(reply))
     else:

@@ -199,7 +199,7 @@ class KernelCompiler:
         name = src.fn.__name__
         interface = Interface.of(src)
         target = GPUTarget("npu", self.options.soc, 0)
-        with record.timed(name, CompileStage.FRONTEND.value, seconds):
+        with record.timed(name, CompileStage.FRONTEND.value, seconds, str(src.fn.src)):
             compilation = toolchain.frontend(src, target, options)
             asm["ttir"] = str(compilation.module)
         if compilation.pure_simt:

@@ -30,6 +30,8 @@ class Event:
     kernel: str
     stage: str
     """A `CompileStage`, or `jit` for the host code generator."""
+    source: str = ""
+    """The Triton source, given once, before the first step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +100,18 @@ def subscribe(callback: Callable[[Event], None]) -> Callable[[], None]:
     return lambda: _subscribers.remove(callback)
 
 
-def announce(kind: EventKind, kernel: str, stage: str) -> None:
+def announce(kind: EventKind, kernel: str, stage: str, source: str = "") -> None:
     """Tell the subscribers what is about to happen."""
     if _subscribers:
-        event = Event(kind=kind, kernel=kernel, stage=stage)
+        event = Event(kind=kind, kernel=kernel, stage=stage, source=source)
         for callback in tuple(_subscribers):
             callback(event)
 
 
 @contextmanager
-def timed(kernel: str, stage: str, seconds: dict[str, float]) -> Iterator[None]:
+def timed(kernel: str, stage: str, seconds: dict[str, float], source: str = "") -> Iterator[None]:
     """Announce one compile stage, and add how long it took to `seconds`."""
-    announce(EventKind.COMPILE, kernel, stage)
+    announce(EventKind.COMPILE, kernel, stage, source)
     start = time.perf_counter()
     try:
         yield

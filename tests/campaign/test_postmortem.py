@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fuzzer.campaign.postmortem import Cause, End, explain, with_faults
+from fuzzer.campaign.postmortem import Cause, End, explain, with_faults, with_opinion
 from fuzzer.verdict import Kind, Outcome, Signature, Stage, Verdict
 
 FAULT = {
@@ -89,6 +89,34 @@ def test_a_verdict_without_faults_stays_as_it_is() -> None:
     assert with_faults(verdict, died(*EXECUTING, cause=Cause.EXIT, status=0)) is verdict
     refused = Verdict(outcome=Outcome.INVALID)
     assert with_faults(refused, died(*EXECUTING, faults=(OVERWRITE,))) is refused
+
+
+ACCESS = "triton_0 reads in_ptr0[8], which has 8 elements, in program (0, 0, 0) at line 28: tl.load(in_ptr0 + (x0))"
+OUTSIDE = Verdict(
+    outcome=Outcome.BUG,
+    signature=Signature(kind=Kind.MEMORY, stage=Stage.EXECUTE, origin="out-of-bounds"),
+    evidence=(f"compiled on sim: KernelMemoryError: {ACCESS} [out-of-bounds, execute]", "eager: runs"),
+)
+WRONG = Verdict(outcome=Outcome.BUG, signature=Signature(kind=Kind.WRONG_RESULT, stage=Stage.JUDGE))
+IN_BOUNDS = "every access of the Triton source is in bounds: the compilers made this one"
+
+
+@pytest.mark.parametrize(
+    ("interpreted", "said"),
+    [
+        (OUTSIDE, ACCESS),
+        (Verdict(outcome=Outcome.PASS), IN_BOUNDS),
+        (WRONG, IN_BOUNDS),
+        (Verdict(outcome=Outcome.UNSUPPORTED), "cannot tell: UNSUPPORTED"),
+        (explain(died(*COMPILING, cause=Cause.TIMEOUT)), "cannot tell: BUG hang at inductor (timeout)"),
+        (None, "did not run"),
+    ],
+)
+def test_the_interpreters_opinion_is_one_line_of_evidence_and_no_more(interpreted: Verdict | None, said: str) -> None:
+    fault = explain(died(*EXECUTING, faults=(LIVE,), output="Fatal Python error"))
+    told = with_opinion(fault, interpreted)
+    assert told.signature == fault.signature
+    assert told.evidence == (*fault.evidence[:-2], f"interpreter: {said}", *fault.evidence[-2:])
 
 
 def test_evidence_tells_the_step_the_fault_and_what_was_printed() -> None:

@@ -85,6 +85,8 @@ def test_events_come_before_the_steps_they_name() -> None:
     compile_on_host(tripled, {"x": "*fp32"}, {"BLOCK": 16})
     stages = [event.stage for event in events if event.kind is EventKind.COMPILE]
     assert stages[:2] == ["frontend", "adapter"]
+    assert "tl.store" in events[0].source
+    assert not any(event.source for event in events[1:])
     assert [event.kind for event in events[-2:]] == [EventKind.LAUNCH, EventKind.DONE]
     assert seen[-2:] == [1.0, 3.0]
     assert {event.kernel for event in events} == {"tripled"}
