@@ -87,5 +87,11 @@ class Observations:
                 digest.update(repr((seen.failure.stage, seen.failure.origin)).encode())
             for leaf in (*seen.outputs, *seen.inputs, *seen.gradients):
                 digest.update(repr((leaf.path, leaf.value.dtype, leaf.value.shape, leaf.stride, leaf.alias)).encode())
-                digest.update(leaf.value.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+                digest.update(_bytes(leaf.value))
         return digest.hexdigest()
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    """The elements in order; a tensor of one element may have any stride, and counts as contiguous all the same."""
+    flat = tensor.detach().resolve_conj().resolve_neg().reshape(-1)
+    return flat.clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy().tobytes()
