@@ -2,7 +2,7 @@
 # id = "nested-reduction-strided-layout"
 # kind = "compile-error"
 # stage = "adapter"
-# origin = "triton-adapter-opt: SIGABRT: Assertion `succeeded( ConcreteT::verifyInvariants(getDefaultDiagnosticEmitFn(ctx), args...))' failed."
+# origin = "triton-adapter-opt: SIGABRT: StridedLayoutAttr::get succeeded verifyInvariants"
 # expect = "fail"
 # target = "npu"
 # backend = "triton_experimental"

@@ -2,7 +2,7 @@
 # id = "sum-float64"
 # kind = "compile-error"
 # stage = "hivm"
-# origin = "bishengir-compile: SIGABRT: LLVM ERROR: unsupported datatype for arith::ExtFOp to hfusion"
+# origin = "bishengir-compile: SIGABRT: unsupported datatype for arith::ExtFOp to hfusion"
 # expect = "fail"
 # target = "npu"
 # backend = "triton_experimental"
