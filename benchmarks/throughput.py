@@ -1,11 +1,12 @@
 """Programs per second that a target runs, and where the time goes.
 
 Generated programs with default settings go through the real pool of workers, as in a campaign, but nothing is shrunk.
-Importing the platform and one warm-up program come before the clock starts. Stages are wall seconds of the children,
+Importing the platform and one warm-up program come before the clock starts. The simulator's cache of kernels begins
+empty, as it does for programs that nobody has run; `--warm` keeps the user's. Stages are wall seconds of the children,
 as the verdicts tell them; `fork and wait` is what of a child's life no stage accounts for (fork, loading the program,
 taking a core from the other workers).
 
-    python -m benchmarks.throughput [--programs N] [--seed S] [--workers W] [--target sim]
+    python -m benchmarks.throughput [--programs N] [--seed S] [--workers W] [--target sim] [--warm]
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,9 +126,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--target", default="sim")
+    parser.add_argument("--warm", action="store_true", help="use the cache of kernels that is there")
     options = parser.parse_args(arguments)
     settings = Settings(target=options.target)
-    measured = measure(settings, seed=options.seed, programs=options.programs, workers=options.workers)
+    with tempfile.TemporaryDirectory() as empty:
+        if not options.warm:
+            os.environ["XDG_CACHE_HOME"] = empty
+        measured = measure(settings, seed=options.seed, programs=options.programs, workers=options.workers)
     console = Console()
     for part in report(measured, settings, generator_rate(options.seed, options.programs)):
         console.print(part, highlight=False)
