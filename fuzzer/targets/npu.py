@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import torch
 
@@ -20,8 +21,16 @@ def prepare(backend: str = "triton_experimental") -> Run:
     return runner("npu")
 
 
+def _end_compile_threads() -> None:
+    """The default backend starts a pool of threads at import; with one compile thread nothing uses it."""
+    heuristics = sys.modules.get("torch_npu._inductor.runtime.triton_heuristics")
+    if heuristics is not None:
+        heuristics.compile_thread_pool.pool.shutdown()
+
+
 def runner(name: str, watcher: Watcher = unwatched) -> Run:
     """What runs cases once torch_npu is imported. Imports the Inductor backend that the environment names."""
     import_or_refuse("torch_npu._inductor", "torch_npu and triton-ascend do not fit together: see `fuzz doctor`")
+    _end_compile_threads()
     configure_torch()
     return Runner(name=name, device="npu", watcher=watcher)

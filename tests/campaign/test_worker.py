@@ -48,6 +48,14 @@ def test_an_honest_program_passes_and_tells_its_seconds(pool: Pool) -> None:
     assert reply.peak > 0
 
 
+@pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["triton_experimental", "default"])
+def test_each_backend_of_torch_npu_runs_in_forked_children(backend: str) -> None:
+    with Pool(Settings(target="sim", backend=backend), workers=1) as pool:
+        assert run(pool, Case(source=HONEST)).verdict.outcome is Outcome.PASS
+
+
 def test_a_program_that_compiles_to_something_else_is_a_wrong_result(pool: Pool) -> None:
     verdict = run(pool, Case(source=WRONG)).verdict
     assert verdict.signature is not None
