@@ -19,7 +19,7 @@ from triton.backends.compiler import GPUTarget
 from fuzzer.simnpu import lowering, native, record, toolchain
 from fuzzer.simnpu.autotune import begin_at, install_autotune
 from fuzzer.simnpu.kernel_cache import KernelCache
-from fuzzer.simnpu.language import install_language
+from fuzzer.simnpu.language import install_dialects, install_language
 from fuzzer.simnpu.native import Interface, ProgramOrder
 from fuzzer.simnpu.options import Executor, SimOptions
 from fuzzer.simnpu.runtime.build import RUNTIME, build, cache_directory
@@ -323,6 +323,7 @@ def install_kernels(options: SimOptions) -> None:
     Call it after torch_npu is imported and before torch_npu._inductor is. Raises SimulatorError.
     """
     install_language()
+    install_dialects()
     compiler = KernelCompiler(options)
     toolchain.adopt_tools(compiler.tools, options.soc)
     _poison_tiles(compiler.runtime, options.poison)

@@ -1,4 +1,8 @@
-"""`triton.language.extra.cann`, which torch_npu 2.13 imports, over what triton-ascend 3.2.0 calls `ascend`."""
+"""What torch_npu 2.13 imports of a newer triton-ascend, over what 3.2.0 has.
+
+`triton.language.extra.cann` is called `ascend` there. `triton._C.libtriton.ascend.ir` is part of `ir`; without it the
+default backend's index code generation fails its own check on every kernel and gives way to another, without a word.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import triton.language.math as tl_math
 from triton.language.extra.ascend import libdevice as ascend_libdevice
 
 PACKAGE = "triton.language.extra.cann"
+DIALECTS = "triton._C.libtriton.ascend.ir"
 
 LIBDEVICE_NAMES: tuple[str, ...] = (
     *"""abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh cyl_bessel_i0 div_rz erf erfc erfinv exp exp2
@@ -77,6 +82,20 @@ def _lookup_extension(name: str) -> object | None:
 def missing_extensions() -> tuple[str, ...]:
     """Names of `EXTENSION_NAMES` that the installed triton-ascend cannot supply: a kernel that uses one is refused."""
     return tuple(name for name in EXTENSION_NAMES if _lookup_extension(name) is None)
+
+
+def install_dialects() -> None:
+    """Make `triton._C.libtriton.ascend.ir` importable; a newer triton-ascend that has it is left alone."""
+    from triton._C import libtriton
+
+    if hasattr(libtriton.ascend, "ir"):
+        return
+    module = ModuleType(DIALECTS)
+    # `libtriton.ir.load_dialects` has loaded all of them. A context with threads would outlive its use and keep the
+    # process from being forked.
+    vars(module)["load_dialects"] = lambda context: context.disable_multithreading()
+    sys.modules[DIALECTS] = module
+    vars(libtriton.ascend)["ir"] = module
 
 
 def install_language() -> ModuleType:

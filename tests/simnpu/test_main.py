@@ -22,6 +22,19 @@ print(__name__, sys.argv[1:], torch.npu.get_device_name(), compiled(x).tolist())
 sys.exit(3)
 """
 
+DEFAULT_BACKEND = """
+import torch
+import torch_npu
+from fuzzer.simnpu.record import recording
+
+x = torch.randn(64, 37)
+with recording() as seen:
+    y = torch.compile(lambda t: t.sum(-1))(x.npu())
+right = torch.allclose(y.cpu(), x.sum(-1), atol=1e-4)
+tiled = all("X0BLOCK_SUB" in kernel.source for kernel in seen.kernels)
+print(f"{len(seen.kernels)} kernel(s), tiled: {tiled}, right: {right}")
+"""
+
 STRAY = """
 import ctypes
 import torch
@@ -40,6 +53,16 @@ def test_a_script_runs_compiled_with_its_arguments_and_its_exit_status(run_pytho
     done = run_python("-m", "fuzzer.simnpu", *arguments, env={"CI": "true"})  # torch is stricter where CI is set
     assert done.stdout == "__main__ ['--epochs', '2'] Ascend910B4 [6.0, 24.0]\n", done.stderr
     assert done.returncode == 3
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+def test_the_default_backend_generates_its_own_index_code(run_python: RunPython, tmp_path: Path) -> None:
+    """Its own check of a kernel must not fail here: another code generator would take over in silence."""
+    script = tmp_path / "default.py"
+    script.write_text(DEFAULT_BACKEND)
+    done = run_python("-W", "ignore", "-m", "fuzzer.simnpu", "--backend", "default", str(script))
+    assert done.stdout == "1 kernel(s), tiled: True, right: True\n", done.stderr
 
 
 @pytest.mark.sim
