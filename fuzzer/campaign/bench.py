@@ -60,7 +60,8 @@ class Source:
 class BenchPlan:
     """What is to be measured."""
 
-    fixes: tuple[BackendFix, ...]
+    fixes: tuple[str, ...]
+    """Slugs, or paths of modules."""
     folder: Path
     seconds: float
     """Per trial, from the start of its processes; shrinking comes on top."""
@@ -94,10 +95,10 @@ def run_bench(plan: BenchPlan, on_trial: Callable[[Trial, bool], None]) -> list[
     _check_identity(plan)
     trials: list[Trial] = []
     for seed in plan.seeds:
-        for fix in plan.fixes:
-            path = plan.folder / "trials" / f"{fix.slug}-{seed}.json"
+        for name in plan.fixes:
+            path = plan.folder / "trials" / f"{fixes.find(name).slug}-{seed}.json"
             known = path.exists()
-            trial = _load(path) if known else _Measurement(plan, fix, seed).run()
+            trial = _load(path) if known else _Measurement(plan, name, seed).run()
             if not known:
                 _save(path, asdict(trial))
             trials.append(trial)
@@ -108,9 +109,10 @@ def run_bench(plan: BenchPlan, on_trial: Callable[[Trial, bool], None]) -> list[
 class _Measurement:
     """One trial while it runs."""
 
-    def __init__(self, plan: BenchPlan, fix: BackendFix, seed: int) -> None:
+    def __init__(self, plan: BenchPlan, name: str, seed: int) -> None:
         self._plan = plan
-        self._fix = fix
+        self._name = name
+        self._fix = fix = fixes.find(name)
         self._seed = seed
         self._traced = fixes.is_traced(fix)
         """Where it is not, what has an effect counts as reached."""
@@ -132,7 +134,7 @@ class _Measurement:
     def run(self) -> Trial:
         plan, fix = self._plan, self._fix
         settings = Settings(
-            target=plan.target, backend=fix.backend.value, reintroduce=(fix.slug,), timeout=plan.timeout
+            target=plan.target, backend=fix.backend.value, reintroduce=(self._name,), timeout=plan.timeout
         )
         jobs = enumerate(plan.source.jobs(self._seed, fix))
         with Pool(settings, workers=plan.workers) as pool, ThreadPoolExecutor(1, "attribute") as attribute:

@@ -12,7 +12,7 @@ from fuzzer.cli import options
 
 
 @click.command(name="bench")
-@click.option("--fixes", "slugs", default="", metavar="SLUG,...", help="Defects to bring back.  [default: all]")
+@click.option("--fixes", "slugs", default="", metavar="SLUG|PATH,...", help="Defects to bring back.  [default: all]")
 @click.option(
     "--seconds-per-bug",
     "seconds",
@@ -61,9 +61,10 @@ def command(
     from fuzzer.report import bench as report
 
     names = [name.strip() for name in slugs.split(",") if name.strip()]
-    chosen = tuple(fixes.find(name) for name in names) or FIXES
-    for fix in chosen:  # says at once what cannot be brought back
-        options.settings(target=target, backend=fix.backend.value, reintroduce=(fix.slug,), fix=(), timeout=timeout)
+    chosen = tuple(names) or tuple(fix.slug for fix in FIXES)
+    for name in chosen:  # says at once what cannot be brought back
+        backend = fixes.find(name).backend.value
+        options.settings(target=target, backend=backend, reintroduce=(name,), fix=(), timeout=timeout)
     source = Source()
     if programs_from is not None:
         source = Source(name=str(programs_from), cases=read_cases(programs_from))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzzer import corpus, fixes
+from fuzzer import corpus
 from fuzzer.campaign.bench import BenchPlan, Source, read_cases, run_bench
 from fuzzer.minimize import Budget
 from fuzzer.program import FuzzerError
@@ -20,7 +20,7 @@ GUARD = Path(__file__).parents[2] / "corpus" / "downcast-inout.py"
 def plan(folder: Path, seconds: float = 60.0) -> BenchPlan:
     source = Source(name="two programs", cases=(corpus.load_case(GUARD),) * 2)
     return BenchPlan(
-        fixes=(fixes.find("downcast_inout"),),
+        fixes=("downcast_inout",),
         folder=folder,
         seconds=seconds,
         seeds=(0,),
