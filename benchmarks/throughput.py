@@ -4,7 +4,8 @@ Generated programs with default settings go through the real pool of workers, as
 Importing the platform and one warm-up program come before the clock starts. The simulator's cache of kernels begins
 empty, as it does for programs that nobody has run; `--warm` keeps the user's. Stages are wall seconds of the children,
 as the verdicts tell them; `fork and wait` is what of a child's life no stage accounts for (fork, loading the program,
-taking a core from the other workers).
+taking a core from the other workers). A child that dies tells no stages: its life stands in a row of its own. CPU
+seconds, unlike programs per second, say the same on a machine that does other things besides.
 
     python -m benchmarks.throughput [--programs N] [--seed S] [--workers W] [--target sim] [--warm]
 """
@@ -17,7 +18,7 @@ import platform
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -43,6 +44,7 @@ ROWS = {
 }
 """What is shown, and the stages it sums up."""
 REST = "fork and wait"
+DIED = "children that died"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Measured:
     """Seconds until the platform was imported and warm."""
     seconds: float
     """From the first program's start to the last one's end."""
+    cpu: float
+    """CPU seconds of the children and of everything that they started, in that time."""
     workers: int
 
     @property
@@ -63,15 +67,17 @@ class Measured:
 
     @property
     def stages(self) -> Mapping[str, float]:
-        """Seconds of all programs, by row."""
+        """Seconds of all programs, by row; together the lives of all children."""
         spent: Counter[str] = Counter()
-        for reply in self.replies:
+        told = [reply for reply in self.replies if reply.verdict.seconds]
+        for reply in told:
             spent.update(dict(reply.verdict.seconds))
         rows = {row: sum(spent[stage] for stage in stages) for row, stages in ROWS.items()}
         unknown = set(spent) - {stage for stages in ROWS.values() for stage in stages}
         if unknown:
             raise RuntimeError(f"no row for {', '.join(sorted(unknown))}")
-        return {**rows, REST: sum(reply.seconds for reply in self.replies) - sum(rows.values())}
+        died = sum(reply.seconds for reply in self.replies if not reply.verdict.seconds)
+        return {**rows, REST: sum(reply.seconds for reply in told) - sum(rows.values()), DIED: died}
 
 
 def measure(settings: Settings, *, seed: int, programs: int, workers: int) -> Measured:
@@ -79,9 +85,23 @@ def measure(settings: Settings, *, seed: int, programs: int, workers: int) -> Me
     begun = time.monotonic()
     with Pool(settings, workers=workers) as pool:
         pool.run([RunCase(case=case_of(generate(seed, 0)))])
-        ready = time.monotonic()
+        servers = [server.pid for server in pool.servers]
+        ready, cpu = time.monotonic(), children_cpu(servers)
         replies = tuple(pool.run([Generate(seed=seed, index=index) for index in range(programs)]))
-        return Measured(replies=replies, start=ready - begun, seconds=time.monotonic() - ready, workers=workers)
+        seconds = time.monotonic() - ready
+        return Measured(
+            replies=replies, start=ready - begun, seconds=seconds, cpu=children_cpu(servers) - cpu, workers=workers
+        )
+
+
+def children_cpu(pids: Iterable[int]) -> float:
+    """CPU seconds that the ended and reaped children of live processes used, with those of the children's own."""
+    ticks = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()  # from the third on: a name may hold anything
+        ticks += int(fields[13]) + int(fields[14])  # cutime and cstime, 16 and 17 of proc(5)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def generator_rate(seed: int, programs: int) -> float:
@@ -106,9 +126,11 @@ def report(measured: Measured, settings: Settings, rate: float) -> Iterator[Tabl
     yield ", ".join(f"{outcome} {times}" for outcome, times in outcomes.most_common())
     yield (
         f"{count / measured.seconds:.2f} programs/s on {measured.workers} worker(s), {measured.per_core:.2f} per core; "
-        f"{measured.seconds:.1f} s, after {measured.start:.1f} s to import the platform and warm up"
+        f"{measured.seconds:.1f} s"
     )
-    yield f"generators alone: {rate:.0f} programs/s on one core"
+    yield f"{measured.cpu / count:.3f} CPU seconds a program, {count / measured.cpu:.2f} programs a CPU second"
+    yield f"generators alone: {rate:.0f} programs a CPU second"
+    yield f"not counted: {measured.start:.1f} s to import the platform and run one program"
     packages = ", ".join(f"{name} {version}" for name, version in versions(Platform.of(settings.target)))
     yield f"{len(os.sched_getaffinity(0))} cores of {_processor()}; Python {platform.python_version()}, {packages}"
 
