@@ -11,7 +11,7 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 fuzz: $(VENV)/installed
-	$(BIN)/fuzz run --time 5m
+	$(BIN)/fuzz run --time 5m || test $$? -eq 1  # findings are no failure of make
 
 test: $(VENV)/installed
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
