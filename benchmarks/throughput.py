@@ -67,12 +67,12 @@ class Measured:
 
     @property
     def stages(self) -> Mapping[str, float]:
-        """Seconds of all programs, by row; together the lives of all children."""
+        """Seconds of all programs, by row; together the lives of all children. A row that no child told is left out."""
         spent: Counter[str] = Counter()
         told = [reply for reply in self.replies if reply.verdict.seconds]
         for reply in told:
             spent.update(dict(reply.verdict.seconds))
-        rows = {row: sum(spent[stage] for stage in stages) for row, stages in ROWS.items()}
+        rows = {row: sum(spent[stage] for stage in stages) for row, stages in ROWS.items() if spent.keys() & {*stages}}
         unknown = set(spent) - {stage for stages in ROWS.values() for stage in stages}
         if unknown:
             raise RuntimeError(f"no row for {', '.join(sorted(unknown))}")
@@ -122,6 +122,9 @@ def report(measured: Measured, settings: Settings, rate: float) -> Iterator[Tabl
     for stage, seconds in measured.stages.items():
         table.add_row(stage, f"{seconds:.1f}", f"{seconds / total:.1%}", f"{seconds / count * 1000:.1f}")
     yield table
+    if untold := ROWS.keys() - measured.stages.keys():
+        named = ", ".join(row for row in ROWS if row in untold)
+        yield f"not told on this target, and so part of the rows above: {named}"
     outcomes = Counter(str(reply.verdict.outcome) for reply in measured.replies)
     yield ", ".join(f"{outcome} {times}" for outcome, times in outcomes.most_common())
     yield (

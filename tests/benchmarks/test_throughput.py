@@ -29,6 +29,10 @@ def test_the_rows_add_up_to_the_lives_of_the_children() -> None:
     assert sum(stages.values()) == 7.0
 
 
+def test_a_row_that_nobody_told_is_left_out() -> None:
+    assert set(measured(reply(2.0, generate=0.25, jit=0.0)).stages) == {"generate", "lower to host code", REST, DIED}
+
+
 def test_a_stage_without_a_row_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="no row for parsing"):
         _ = measured(reply(1.0, parsing=0.5)).stages
