@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend_fixes.alternate_span import FIX as ALTERNATE_SPAN
 from backend_fixes.amin_helper import FIX as AMIN_HELPER
 from backend_fixes.compare_of_difference import FIX as COMPARE_OF_DIFFERENCE
 from backend_fixes.downcast_inout import FIX as DOWNCAST_INOUT
@@ -37,4 +38,5 @@ FIXES: tuple[BackendFix, ...] = (
     COMPARE_OF_DIFFERENCE,
     PERSISTENT_BLOCK,
     PERMUTED_REDUCTION,
+    ALTERNATE_SPAN,
 )
