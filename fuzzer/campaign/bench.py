@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,42 +18,19 @@ from typing import Any
 
 from fuzzer import fixes
 from fuzzer.campaign.examine import Examiner, Suspect, versions
-from fuzzer.campaign.protocol import Generate, Job, Reply, RunCase, Settings
+from fuzzer.campaign.programs import Generators, Programs
+from fuzzer.campaign.protocol import Reply, RunCase, Settings
 from fuzzer.campaign.worker import Lane, Pool
 from fuzzer.corpus import Platform
-from fuzzer.fixes import BackendFix
 from fuzzer.minimize import Budget
-from fuzzer.program import Case, FuzzerError
+from fuzzer.program import FuzzerError
 from fuzzer.recall import STAGES, Trial
-from fuzzer.source import print_program
 
 TICK = 0.1
 """Seconds between two looks at what has come."""
 
 COMPARED_AT_ONCE = 1
 """Programs that run on the released wheel at a time to see whether the defect has an effect on them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where programs come from: the generators, or files of somebody else's."""
-
-    name: str = "generators"
-    families: tuple[str, ...] = ()
-    cases: tuple[Case, ...] = ()
-    """Instead of the generators: these, in order."""
-
-    def jobs(self, seed: int, fix: BackendFix) -> Iterator[Job]:
-        """Programs 0, 1, 2, ... of a seed; of somebody else's files each seed begins at another place."""
-        if self.cases:
-            begin = seed * len(self.cases) // 7 % len(self.cases)
-            for case in (*self.cases[begin:], *self.cases[:begin]):
-                yield RunCase(case=case)
-            return
-        index = 0
-        while True:
-            yield Generate(seed=seed, index=index, families=self.families, config=fix.config)
-            index += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +43,7 @@ class BenchPlan:
     seconds: float
     """Per trial, from the start of its processes; shrinking comes on top."""
     seeds: tuple[int, ...]
-    source: Source = field(default_factory=Source)
+    programs: Programs = field(default_factory=Generators)
     target: str = "sim"
     workers: int = 1
     timeout: float = 60.0
@@ -80,8 +57,7 @@ class BenchPlan:
             "seconds": self.seconds,
             "target": self.target,
             "workers": self.workers,
-            "source": self.source.name,
-            "families": list(self.source.families),
+            "source": self.programs.name,
             "versions": dict(versions(Platform.of(self.target))),
         }
 
@@ -123,6 +99,7 @@ class _Measurement:
         self._failing: list[tuple[int, Reply]] = []
         self._attributing: tuple[int, Future[Any]] | None = None
         self._times: dict[str, float] = {}
+        self._next = 0
         self._programs = 0
         self._elsewhere = 0
         self._caught: tuple[int, Suspect] | None = None
@@ -136,12 +113,12 @@ class _Measurement:
         settings = Settings(
             target=plan.target, backend=fix.backend.value, reintroduce=(self._name,), timeout=plan.timeout
         )
-        jobs = enumerate(plan.source.jobs(self._seed, fix))
+        programs = plan.programs.seeded(self._seed, fix.config)
         with Pool(settings, workers=plan.workers) as pool, ThreadPoolExecutor(1, "attribute") as attribute:
             examiner = Examiner(pool)
             try:
                 while self._caught is None and self._seconds < plan.seconds:
-                    self._explore(pool, jobs)
+                    self._explore(pool, programs)
                     self._compare(pool)
                     self._attribute(examiner, attribute)
                     if not (self._exploring or self._comparing or self._attributing):
@@ -153,13 +130,14 @@ class _Measurement:
             finally:
                 pool.close()  # wakes the thread: what it waits for is cancelled
 
-    def _explore(self, pool: Pool, jobs: Iterator[tuple[int, Job]]) -> None:
+    def _explore(self, pool: Pool, programs: Programs) -> None:
         for number, future in list(self._exploring.items()):
             if future.done():
                 del self._exploring[number]
                 self._take(number, future.result())
-        while len(self._exploring) < 2 * self._plan.workers and (job := next(jobs, None)) is not None:
-            self._exploring[job[0]] = pool.submit(job[1])
+        while len(self._exploring) < 2 * self._plan.workers and (job := programs.job(self._next)) is not None:
+            self._exploring[self._next] = pool.submit(job)
+            self._next += 1
 
     def _take(self, number: int, reply: Reply) -> None:
         self._programs += 1
@@ -216,15 +194,12 @@ class _Measurement:
             return trial
         number, suspect = self._caught
         shown = {**asdict(trial), "program": number, "signature": str(suspect.signature)}
-        try:
-            small = examiner.shrink(suspect, budget=self._plan.budget)
-        except FuzzerError:
-            return Trial(**shown)  # a file of somebody else's, of operators that we do not know: it stays as it is
+        small = examiner.shrink(suspect, budget=self._plan.budget)
         return Trial(
             **{
                 **shown,
-                "statements": len(small.program.nodes),
-                "source": print_program(small.program),
+                "statements": small.statements,
+                "source": small.case.source,
                 "evaluations": small.evaluations,
             }
         )
@@ -253,13 +228,3 @@ def _save(path: Path, data: dict[str, Any]) -> None:
     unfinished = path.with_suffix(".tmp")
     unfinished.write_text(json.dumps(data, indent=1) + "\n")
     os.replace(unfinished, path)
-
-
-def read_cases(folder: Path) -> tuple[Case, ...]:
-    """Every program of a folder of plain .py files, in the order of their names. Raises FuzzerError."""
-    from fuzzer import corpus
-
-    files = sorted(folder.glob("*.py"))
-    if not files:
-        raise FuzzerError(f"{folder}: no .py file in this folder")
-    return tuple(corpus.load_case(file) for file in files)

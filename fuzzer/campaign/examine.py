@@ -6,10 +6,12 @@ and is shrunk there; what passes there is caught, and stays caught while it shri
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from typing import TypeGuard
 
 from fuzzer import corpus
 from fuzzer.campaign.protocol import Reply, RunCase, Settings
@@ -18,7 +20,7 @@ from fuzzer.corpus import Entry, Expect, Platform
 from fuzzer.minimize import Budget, minimize
 from fuzzer.program import Case, FuzzerError, Program
 from fuzzer.source import case_of, parse_program
-from fuzzer.triage import bucket, same, title
+from fuzzer.triage import bucket, same, title, unparsed
 from fuzzer.verdict import Outcome, Signature, Verdict
 
 PACKAGES: dict[Platform, tuple[str, ...]] = {
@@ -53,7 +55,9 @@ class Examined:
     """A suspect, shrunk."""
 
     suspect: Suspect
-    program: Program
+    case: Case
+    """The smallest program; the suspect's own where it is somebody else's text that we cannot parse."""
+    statements: int
     bucket: str
     title: str
     evaluations: int
@@ -112,12 +116,16 @@ class Examiner:
 
     def shrink(self, suspect: Suspect, *, budget: Budget, stop: Callable[[], bool] = lambda: False) -> Examined:
         """Minimizes a suspect: the smallest program of the same signature, within the budget."""
+        try:
+            program = parse_program(suspect.case.source, suspect.case.mode)
+        except FuzzerError:
+            return _as_it_is(suspect)
 
         def interesting(candidates: Sequence[Program]) -> list[bool]:
             return self._still_fails([case_of(program) for program in candidates], suspect)
 
         minimized = minimize(
-            parse_program(suspect.case.source, suspect.case.mode),
+            program,
             interesting,
             budget=budget,
             parallel=self._pool.workers,
@@ -125,7 +133,8 @@ class Examiner:
         )
         return Examined(
             suspect=suspect,
-            program=minimized.program,
+            case=case_of(minimized.program),
+            statements=len(minimized.program.nodes),
             bucket=bucket(minimized.program, suspect.signature).id,
             title=title(minimized.program, suspect.signature),
             evaluations=minimized.evaluations,
@@ -136,7 +145,7 @@ class Examiner:
     def entry(self, examined: Examined) -> Entry:
         """The corpus entry of a shrunk suspect, with the defects that it catches."""
         suspect = examined.suspect
-        catches = () if suspect.live else self._catches(case_of(examined.program), suspect.signature)
+        catches = () if suspect.live else self._catches(examined.case, suspect.signature)
         return entry_of(examined, self._settings, catches)
 
     def file(self, examined: Examined, folder: Path) -> Examined:
@@ -174,13 +183,33 @@ class Examiner:
         return self._pool.run([RunCase(case=case) for case in cases], lane=lane, settings=settings)
 
 
+def _as_it_is(suspect: Suspect) -> Examined:
+    """A suspect of operators that we do not know: one bucket for each signature, whose first program stands for it."""
+    bucket, title = unparsed(suspect.signature)
+    (body,) = (node.body for node in ast.walk(ast.parse(suspect.case.source)) if _is_program(node))
+    return Examined(
+        suspect=suspect,
+        case=suspect.case,
+        statements=sum(not isinstance(statement, ast.Return) for statement in body),
+        bucket=bucket.id,
+        title=title,
+        evaluations=0,
+        seconds=0.0,
+        exhausted=False,
+    )
+
+
+def _is_program(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    return isinstance(node, ast.FunctionDef) and node.name == "program"
+
+
 def entry_of(examined: Examined, settings: Settings, catches: tuple[str, ...]) -> Entry:
     """The corpus entry of a shrunk suspect."""
     platform = Platform.of(settings.target)
     return Entry(
         id=examined.bucket,
         sentence=examined.title,
-        case=case_of(examined.program),
+        case=examined.case,
         signature=examined.suspect.signature,
         expect=Expect.FAIL if examined.suspect.live else Expect.PASS,
         catches=catches,

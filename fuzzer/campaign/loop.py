@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 
 from fuzzer.campaign.docket import Docket, Failing
 from fuzzer.campaign.examine import Examined, Examiner, Postponed, Suspect, Unsteady, versions
-from fuzzer.campaign.protocol import Generate, Reply, Settings
+from fuzzer.campaign.programs import Generators, Programs
+from fuzzer.campaign.protocol import Reply, Settings
 from fuzzer.campaign.store import Store
 from fuzzer.campaign.worker import Pool
 from fuzzer.corpus import Platform
 from fuzzer.events import Filed, Finding, Listener, Ran, Started, State, Summary, Tick
 from fuzzer.minimize import Budget
-from fuzzer.source import case_of
 from fuzzer.verdict import Outcome, Verdict
 
 TICK = 0.25
@@ -44,9 +44,10 @@ class Plan:
     corpus: Path
     """Where entries go."""
     seed: int = 0
-    families: tuple[str, ...] = ()
     config: tuple[tuple[str, bool | int | str], ...] = ()
     """Inductor options that every program gets."""
+    source: Programs = field(default_factory=Generators)
+    """Where programs come from."""
     programs: int | None = None
     """How many programs, or None for no limit."""
     seconds: float | None = None
@@ -70,7 +71,8 @@ class Plan:
         return {
             **settings,
             "seed": self.seed,
-            "families": self.families,
+            "programs": self.source.name,
+            "families": self.source.families if isinstance(self.source, Generators) else (),
             "config": self.config,
             "versions": dict(self.versions),
         }
@@ -86,7 +88,10 @@ class Campaign:
         self._docket = Docket(attributes=bool(plan.settings.reintroduce), drop=self._on_dropped)
         self._results: queue.Queue[tuple[int, Future[Any]]] = queue.Queue()
         self._done = self._store.done()
+        self._programs = plan.source.seeded(plan.seed, plan.config)
         self._next_program = 0
+        self._exhausted = False
+        """The source has no more programs."""
         self._next_reply = 0
         self._exploring: dict[int, Future[Reply]] = {}
         self._early: dict[int, Reply] = {}
@@ -157,7 +162,8 @@ class Campaign:
     @property
     def _may_explore(self) -> bool:
         plan = self._plan
-        return (plan.programs is None or self._next_program < plan.programs) and not self._is_late
+        wanted = plan.programs is None or self._next_program < plan.programs
+        return wanted and not self._exhausted and not self._is_late
 
     @property
     def _is_late(self) -> bool:
@@ -180,11 +186,12 @@ class Campaign:
                 future.cancel()  # only what has not begun
         while len(self._exploring) < 2 * self._plan.workers and self._may_explore:
             number = self._next_program
+            job = self._programs.job(number)
+            if job is None:
+                self._exhausted = True
+                return
             self._next_program += 1
             if number not in self._done:
-                job = Generate(
-                    seed=self._plan.seed, index=number, families=self._plan.families, config=self._plan.config
-                )
                 self._exploring[number] = pool.submit(job)
                 self._exploring[number].add_done_callback(self._deliver(number))
 
@@ -209,7 +216,7 @@ class Campaign:
 
         examined = examiner.shrink(suspect, budget=self._plan.budget, stop=stop)
         if examined.exhausted and makes_room and not self._stop_shrinking:
-            return Postponed(suspect=replace(suspect, case=case_of(examined.program)))
+            return Postponed(suspect=replace(suspect, case=examined.case))
         return examined if examined.bucket in known else examiner.file(examined, self._plan.corpus)
 
     def _deliver(self, number: int) -> Callable[[Future[Any]], None]:
@@ -294,7 +301,7 @@ class Campaign:
                 entry=str(examined.path),
                 first_program=suspect.number,
                 first_seen=self._first_seen.get(suspect.number, self._seconds),
-                statements=len(examined.program.nodes),
+                statements=examined.statements,
                 evaluations=examined.evaluations,
                 catches=examined.catches,
             )

@@ -21,11 +21,7 @@ from fuzzer.cli import options
     help="Time for one defect and one seed, without shrinking.  [default: 120s]",
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Campaigns per defect.")
-@click.option(
-    "--programs-from",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of plain .py programs to run instead of generated ones.",
-)
+@options.programs_from
 @options.target
 @options.timeout
 @options.workers
@@ -56,7 +52,8 @@ def command(
 
     from backend_fixes import FIXES
     from fuzzer import fixes
-    from fuzzer.campaign.bench import BenchPlan, Source, read_cases, run_bench
+    from fuzzer.campaign.bench import BenchPlan, run_bench
+    from fuzzer.campaign.programs import Generators, read_programs
     from fuzzer.recall import Trial, scores
     from fuzzer.report import bench as report
 
@@ -65,15 +62,12 @@ def command(
     for name in chosen:  # says at once what cannot be brought back
         backend = fixes.find(name).backend.value
         options.settings(target=target, backend=backend, reintroduce=(name,), fix=(), timeout=timeout)
-    source = Source()
-    if programs_from is not None:
-        source = Source(name=str(programs_from), cases=read_cases(programs_from))
     plan = BenchPlan(
         fixes=chosen,
         folder=out,
         seconds=seconds,
         seeds=tuple(range(seeds)),
-        source=source,
+        programs=Generators() if programs_from is None else read_programs(programs_from),
         target=target,
         workers=workers,
         timeout=timeout,

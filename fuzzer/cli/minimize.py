@@ -71,7 +71,7 @@ def command(
     path = out or file.with_suffix(".min.py")
     path.write_text(corpus.render(entry), encoding="utf-8")
     console.print(
-        f"{path}: {len(examined.program.nodes)} statement(s) after {examined.evaluations} programs in "
+        f"{path}: {examined.statements} statement(s) after {examined.evaluations} programs in "
         f"{examined.seconds:.0f} s: {examined.title}",
         highlight=False,
         markup=False,

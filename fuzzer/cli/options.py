@@ -74,6 +74,11 @@ workers = click.option(
     show_default="number of cores",
     help="Programs that run at once.",
 )
+programs_from = click.option(
+    "--programs-from",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of plain .py programs to run instead of generated ones.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Machine-readable output, one JSON object a line.")
 file = click.argument("file", type=click.Path(path_type=Path))
 

@@ -17,6 +17,7 @@ from fuzzer.cli import options
 @options.target
 @options.backend
 @click.option("--families", metavar="NAME,...", default="", help="Families of operators to draw from.  [default: all]")
+@options.programs_from
 @options.reintroduce
 @options.fix
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for state and findings.")
@@ -34,6 +35,7 @@ def command(
     target: str,
     backend: str,
     families: str,
+    programs_from: Path | None,
     reintroduce: tuple[str, ...],
     fix: tuple[str, ...],
     out: Path | None,
@@ -50,17 +52,21 @@ def command(
 
     from fuzzer import fixes
     from fuzzer.campaign.loop import Campaign, Plan
+    from fuzzer.campaign.programs import Generators, read_programs
     from fuzzer.report.terminal import Display
 
     if resume and out is None:
         raise click.UsageError("--resume needs --out: the folder of the campaign to go on with")
+    if programs_from is not None and families:
+        raise click.UsageError("--families chooses what is generated; with --programs-from nothing is")
+    generators = Generators(families=chosen_families(families))
     folder = out or unused_folder(Path("fuzz-out"), f"{target}-seed{seed}")
     plan = Plan(
         settings=options.settings(target=target, backend=backend, reintroduce=reintroduce, fix=fix, timeout=timeout),
         folder=folder,
         corpus=corpus or folder / "corpus",
         seed=seed,
-        families=chosen_families(families),
+        source=generators if programs_from is None else read_programs(programs_from),
         config=tuple(option for name in reintroduce for option in fixes.find(name).config),
         programs=programs,
         seconds=seconds,

@@ -44,6 +44,12 @@ def bucket(program: Program, signature: Signature) -> Bucket:
     return Bucket(slug=slug, id=f"{slug}-{whole[:8]}")
 
 
+def bucket_of_signature(signature: Signature) -> Bucket:
+    """The bucket of programs of which nothing but the failure is known."""
+    slug = f"{signature.kind}-program"
+    return Bucket(slug=slug, id=f"{slug}-{_digest(str(signature.kind), str(signature.stage), signature.origin)[:8]}")
+
+
 def operators(program: Program) -> tuple[str, ...]:
     """Operator names, each once, operands before users; the same for every order of statements and outputs."""
     digests = _digests(program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fuzzer.program import Program
-from fuzzer.triage.bucket import operators
+from fuzzer.triage.bucket import Bucket, bucket_of_signature, operators
 from fuzzer.verdict import Kind, Signature
 
 _SAYS: Mapping[Kind, str] = {
@@ -36,6 +36,12 @@ def title(program: Program, signature: Signature) -> str:
     where = f" ({_listed(modes)})" if modes else ""
     cause = f" ({signature.origin})" if signature.origin else ""
     return f"{what} of {dtypes}{where}: {_SAYS[signature.kind]}{cause}"
+
+
+def unparsed(signature: Signature) -> tuple[Bucket, str]:
+    """Bucket and title of a program whose operators are not known: all of one signature are one."""
+    cause = f" ({signature.origin})" if signature.origin else ""
+    return bucket_of_signature(signature), f"a program of other operators: {_SAYS[signature.kind]}{cause}"
 
 
 def _dtypes(program: Program) -> tuple[str, ...]:

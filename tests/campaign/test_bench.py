@@ -8,23 +8,22 @@ from pathlib import Path
 import pytest
 
 from fuzzer import corpus
-from fuzzer.campaign.bench import BenchPlan, Source, read_cases, run_bench
+from fuzzer.campaign.bench import BenchPlan, run_bench
+from fuzzer.campaign.programs import Files
 from fuzzer.minimize import Budget
 from fuzzer.program import FuzzerError
 from fuzzer.recall import Trial
-from tests.campaign.programs import PARSED
 
 GUARD = Path(__file__).parents[2] / "corpus" / "downcast-inout.py"
 
 
 def plan(folder: Path, seconds: float = 60.0) -> BenchPlan:
-    source = Source(name="two programs", cases=(corpus.load_case(GUARD),) * 2)
     return BenchPlan(
         fixes=("downcast_inout",),
         folder=folder,
         seconds=seconds,
         seeds=(0,),
-        source=source,
+        programs=Files(name="two programs", cases=(corpus.load_case(GUARD),) * 2),
         workers=2,
         budget=Budget(evaluations=4, seconds=30.0),
     )
@@ -45,11 +44,3 @@ def test_a_trial_is_measured_once_and_read_again(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "trials" / "downcast_inout-0.json").read_text())["slug"] == "downcast_inout"
     with pytest.raises(FuzzerError, match=r"holds trials with seconds = 60\.0, not 5\.0: use another --out"):
         run_bench(plan(tmp_path, seconds=5.0), lambda one, new: None)
-
-
-def test_programs_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
-    with pytest.raises(FuzzerError, match=r"no \.py file in this folder"):
-        read_cases(tmp_path)
-    for name in ("b", "a"):
-        (tmp_path / f"{name}.py").write_text(PARSED + f"\n# {name}\n")
-    assert [case.source.splitlines()[-1] for case in read_cases(tmp_path)] == ["# a", "# b"]

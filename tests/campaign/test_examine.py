@@ -59,7 +59,7 @@ def test_a_defect_that_was_brought_back_is_shrunk_filed_and_caught_again(simulat
     assert not suspect.live
 
     examined = examiner.file(examiner.shrink(suspect, budget=Budget(evaluations=60)), tmp_path)
-    assert len(examined.program.nodes) <= 2
+    assert examined.statements <= 2
     assert examined.catches == ("downcast_inout",)
     assert examined.path is not None
     entry = corpus.load(examined.path)

@@ -10,12 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+from fuzzer import corpus
 from fuzzer.campaign.loop import Campaign, Plan
+from fuzzer.campaign.programs import read_programs
 from fuzzer.campaign.protocol import Generate, Settings
 from fuzzer.campaign.store import Store
 from fuzzer.campaign.worker import Pool
-from fuzzer.events import Event, Ran, Started, Summary, Tick
-from fuzzer.verdict import Verdict
+from fuzzer.events import Event, Ran, Started, State, Summary, Tick
+from fuzzer.verdict import Outcome, Verdict
+from tests.campaign.programs import HONEST, PARSED, WRONG
 
 
 def plan(folder: Path, **changes: object) -> Plan:
@@ -40,6 +43,19 @@ def verdicts(plan: Plan) -> dict[int, Verdict]:
     found = dict(store.verdicts())
     store.close()
     return found
+
+
+def test_programs_of_a_folder_run_to_their_end_and_what_cannot_be_parsed_is_filed_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name, text in {"a": HONEST, "b": WRONG, "c": WRONG, "d": PARSED}.items():
+        (folder / f"{name}.py").write_text(text)
+    summary, events = run(plan(tmp_path / "out", programs=None, source=read_programs(folder)))
+    assert sorted(event.number for event in events if isinstance(event, Ran)) == [0, 1, 2, 3]
+    assert summary.outcomes == {Outcome.PASS: 2, Outcome.BUG: 2}
+    (finding,) = summary.findings
+    assert (finding.times, finding.statements, finding.state) == (2, 1, State.VERIFIED)
+    assert corpus.load(Path(finding.entry)).case.source.strip() == WRONG.strip()
 
 
 def test_a_resumed_campaign_goes_on_and_its_verdicts_are_those_of_its_programs(tmp_path: Path, pool: Pool) -> None:
