@@ -9,9 +9,11 @@ from backend_fixes.downcast_inout import FIX as DOWNCAST_INOUT
 from backend_fixes.dualview_symbol import FIX as DUALVIEW_SYMBOL
 from backend_fixes.exact_grid import FIX as EXACT_GRID
 from backend_fixes.keepdim_rank import FIX as KEEPDIM_RANK
+from backend_fixes.masked_block_mask import FIX as MASKED_BLOCK_MASK
 from backend_fixes.maximum_nan import FIX as MAXIMUM_NAN
 from backend_fixes.permuted_reduction import FIX as PERMUTED_REDUCTION
 from backend_fixes.persistent_block import FIX as PERSISTENT_BLOCK
+from backend_fixes.power_float64 import FIX as POWER_FLOAT64
 from backend_fixes.round_float64 import FIX as ROUND_FLOAT64
 from backend_fixes.rsplit_epilogue import FIX as RSPLIT_EPILOGUE
 from backend_fixes.rsplit_output_binding import FIX as RSPLIT_OUTPUT_BINDING
@@ -39,4 +41,6 @@ FIXES: tuple[BackendFix, ...] = (
     PERSISTENT_BLOCK,
     PERMUTED_REDUCTION,
     ALTERNATE_SPAN,
+    MASKED_BLOCK_MASK,
+    POWER_FLOAT64,
 )
