@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backend_fixes.alternate_span import FIX as ALTERNATE_SPAN
+from backend_fixes.amax_nan import FIX as AMAX_NAN
 from backend_fixes.amin_helper import FIX as AMIN_HELPER
 from backend_fixes.compare_of_difference import FIX as COMPARE_OF_DIFFERENCE
 from backend_fixes.downcast_inout import FIX as DOWNCAST_INOUT
@@ -43,4 +44,5 @@ FIXES: tuple[BackendFix, ...] = (
     ALTERNATE_SPAN,
     MASKED_BLOCK_MASK,
     POWER_FLOAT64,
+    AMAX_NAN,
 )

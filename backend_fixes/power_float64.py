@@ -7,13 +7,13 @@ from fuzzer.verdict import Kind
 
 FIX = BackendFix(
     slug="power_float64",
-    title="A power of doubles gets a kernel, which the device has no instruction for",
+    title="A power of doubles gets a kernel, although the backend's Triton has no function for it",
     reference="torch_npu commit a4bbd71ad",
     kind=Kind.COMPILE_ERROR,
     backend=Backend.DEFAULT,
     symptom="CompilationError in the generated kernel of pow",
     summary=(
-        "The device's Triton has no power of float64. The fix sends powers of doubles to the operator library, "
+        "The backend's Triton has no power of float64. The fix sends powers of doubles to the operator library, "
         "as it does powers of integers."
     ),
     trigger="x**2.5   # x: float64",
