@@ -7,14 +7,14 @@ from fuzzer.verdict import Kind
 
 FIX = BackendFix(
     slug="power_float64",
-    title="A power of doubles gets a kernel, although the backend's Triton has no function for it",
+    title="A power of doubles gets a kernel, although the device's Triton takes no double",
     reference="torch_npu commit a4bbd71ad",
     kind=Kind.COMPILE_ERROR,
     backend=Backend.DEFAULT,
-    symptom="CompilationError in the generated kernel of pow",
+    symptom="ValueError: [fp8, fp64] is unsupported on Ascend for now",
     summary=(
-        "The backend's Triton has no power of float64. The fix sends powers of doubles to the operator library, "
-        "as it does powers of integers."
+        "The device's Triton refuses float64, already where it is loaded. The fix sends powers of doubles to the "
+        "operator library, as it does powers of integers."
     ),
     trigger="x**2.5   # x: float64",
     edits=(

@@ -62,13 +62,13 @@ def _in_child(file: str, slugs: Sequence[str]) -> tuple[str, str]:
 
 def _judge(file: str, slugs: Sequence[str]) -> tuple[str, str]:
     from fuzzer import fixes
-    from fuzzer.simnpu import Backend, Executor, SimOptions, install
+    from fuzzer.simnpu import Backend, SimOptions, install
 
     witness = runpy.run_path(file)
     mode: dict[str, Any] = witness.get("MODE", {})
     fixes.install(reintroduce=[fixes.find(slug) for slug in slugs])
     backend = Backend(mode.get("backend", Backend.TRITON_EXPERIMENTAL))
-    install(SimOptions(backend=backend, executor=Executor(mode.get("executor", Executor.NATIVE))))
+    install(SimOptions(backend=backend))
     import torch
     from torch.utils._pytree import tree_leaves
 
