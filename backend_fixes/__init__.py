@@ -11,6 +11,7 @@ from backend_fixes.dualview_symbol import FIX as DUALVIEW_SYMBOL
 from backend_fixes.exact_grid import FIX as EXACT_GRID
 from backend_fixes.keepdim_rank import FIX as KEEPDIM_RANK
 from backend_fixes.masked_block_mask import FIX as MASKED_BLOCK_MASK
+from backend_fixes.masked_clamp_zero import FIX as MASKED_CLAMP_ZERO
 from backend_fixes.maximum_nan import FIX as MAXIMUM_NAN
 from backend_fixes.permuted_reduction import FIX as PERMUTED_REDUCTION
 from backend_fixes.persistent_block import FIX as PERSISTENT_BLOCK
@@ -45,4 +46,5 @@ FIXES: tuple[BackendFix, ...] = (
     MASKED_BLOCK_MASK,
     POWER_FLOAT64,
     AMAX_NAN,
+    MASKED_CLAMP_ZERO,
 )

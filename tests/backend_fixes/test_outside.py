@@ -22,7 +22,8 @@ def module(folder: Path, fixed: str, defective: str) -> str:
         "from fuzzer.verdict import Kind\n"
         "FIX = BackendFix(slug='mine', title='', reference='', kind=Kind.COMPILE_ERROR, symptom='', summary='',\n"
         "                 trigger='', edits=(Edit(module='torch_npu._inductor.triton_experimental.codegen.triton',\n"
-        f"                 function='NPUTritonKernel.triton_tensor_ndim', fixed={fixed!r}, defective={defective!r}),))\n"
+        f"                 function='NPUTritonKernel.triton_tensor_ndim', fixed={fixed!r},\n"
+        f"                 defective={defective!r}),))\n"
     )
     return str(path)
 
