@@ -16,6 +16,7 @@ from backend_fixes.maximum_nan import FIX as MAXIMUM_NAN
 from backend_fixes.permuted_reduction import FIX as PERMUTED_REDUCTION
 from backend_fixes.persistent_block import FIX as PERSISTENT_BLOCK
 from backend_fixes.power_float64 import FIX as POWER_FLOAT64
+from backend_fixes.promoted_alias import FIX as PROMOTED_ALIAS
 from backend_fixes.round_float64 import FIX as ROUND_FLOAT64
 from backend_fixes.rsplit_epilogue import FIX as RSPLIT_EPILOGUE
 from backend_fixes.rsplit_output_binding import FIX as RSPLIT_OUTPUT_BINDING
@@ -47,4 +48,5 @@ FIXES: tuple[BackendFix, ...] = (
     POWER_FLOAT64,
     AMAX_NAN,
     MASKED_CLAMP_ZERO,
+    PROMOTED_ALIAS,
 )
