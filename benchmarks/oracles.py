@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backend_fixes import FIXES
+from fuzzer.report.bench import markdown_table
 
 if TYPE_CHECKING:
     from fuzzer.observation import Leaf, Observations
@@ -156,23 +157,21 @@ def main(arguments: Sequence[str]) -> None:
     if options.judge:
         print(json.dumps(judge_file(options.judge, options.target, options.reintroduce)))
         return
-    rows = [(subject.name, subject.target, ask(subject)) for subject in subjects()]
-    seen = {rule: sum(said[rule] not in ("-", "PASS") for _, _, said in rows) for rule in RULES}
+    head = ("program", "on", *RULES)
+    said = [(subject, ask(subject)) for subject in subjects()]
+    rows = [(subject.name, subject.target, *(words[rule] for rule in RULES)) for subject, words in said]
+    seen = (sum(words[rule] not in ("-", "PASS") for _, words in said) for rule in RULES)
+    total = ("seen", "", *(f"{count} of {len(rows)}" for count in seen))
     table = Table(title="what each rule says of programs with a known defect")
-    for head in ("program", "on", *RULES):
-        table.add_column(head, no_wrap=head == "program")
-    lines = ["| program | on | " + " | ".join(RULES) + " |", "|---" * (2 + len(RULES)) + "|"]
-    for name, target, said in rows:
-        cells = (name, target, *(said[rule] for rule in RULES))
-        table.add_row(*cells)
-        lines.append("| " + " | ".join(cells) + " |")
-    total = ("seen", "", *(f"{seen[rule]} of {len(rows)}" for rule in RULES))
+    for name in head:
+        table.add_column(name, no_wrap=name == "program")
+    for row in rows:
+        table.add_row(*row)
     table.add_section()
     table.add_row(*total)
-    lines.append("| " + " | ".join(total) + " |")
     Console().print(table)
     if options.markdown:
-        options.markdown.write_text("\n".join(lines) + "\n")
+        options.markdown.write_text(markdown_table(head, (*rows, total)))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from fuzzer.campaign.protocol import Generate, Reply, RunCase, Settings
 from fuzzer.campaign.worker import Pool
 from fuzzer.corpus import Platform
 from fuzzer.generators import generate
+from fuzzer.report.bench import processor
 from fuzzer.source import case_of
 
 ROWS = {
@@ -135,13 +136,7 @@ def report(measured: Measured, settings: Settings, rate: float) -> Iterator[Tabl
     yield f"generators alone: {rate:.0f} programs a CPU second"
     yield f"not counted: {measured.start:.1f} s to import the platform and run one program"
     packages = ", ".join(f"{name} {version}" for name, version in versions(Platform.of(settings.target)))
-    yield f"{len(os.sched_getaffinity(0))} cores of {_processor()}; Python {platform.python_version()}, {packages}"
-
-
-def _processor() -> str:
-    with open("/proc/cpuinfo") as file:
-        names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    yield f"{len(os.sched_getaffinity(0))} cores of {processor()}; Python {platform.python_version()}, {packages}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

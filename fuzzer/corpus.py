@@ -207,12 +207,17 @@ def render(entry: Entry) -> str:
 
 def save(entry: Entry, folder: Path) -> Path:
     """Writes an entry to `folder/<id>.py`, whole or not at all, and gives its path."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{entry.id}.py"
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(render(entry), encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(path, render(entry))
     return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file, whole or not at all, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
 
 
 def _read(path: Path) -> str:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,14 @@ def rows() -> dict[str, tuple[str, str, str]]:
             assert match[1] not in found
             found[match[1]] = (section, match[2], match[3])
     return found
+
+
+def replay(*arguments: str) -> tuple[int, list[dict[str, Any]]]:
+    """Exit status and answers of `fuzz replay`, which must be able to run."""
+    command = [sys.executable, "-m", "fuzzer", "replay", *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +69,10 @@ def test_the_three_defects_of_the_seed_report_have_guards(entries: dict[str, Ent
 @pytest.mark.sim
 @pytest.mark.slow
 def test_the_corpus_replays_on_the_released_wheel(entries: dict[str, Entry]) -> None:
-    command = [sys.executable, "-m", "fuzzer", "replay", str(CORPUS), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    replayed = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["entry"] for one in replayed if not one["fine"]] == [], done.stderr
+    status, replayed = replay(str(CORPUS))
+    assert [one["entry"] for one in replayed if not one["fine"]] == []
     assert len(replayed) == len(entries)
-    assert done.returncode == 0
+    assert status == 0
 
 
 @pytest.mark.sim
@@ -73,9 +80,7 @@ def test_the_corpus_replays_on_the_released_wheel(entries: dict[str, Entry]) -> 
 @pytest.mark.parametrize("slug", SEEDS)
 def test_a_defect_that_comes_back_is_caught_by_name(slug: str, entries: dict[str, Entry]) -> None:
     guards = [str(CORPUS / f"{name}.py") for name, entry in entries.items() if slug in entry.catches]
-    command = [sys.executable, "-m", "fuzzer", "replay", *guards, "--json", "--reintroduce", slug]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    replayed = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {one["standing"] for one in replayed} == {"catches the defect"}, done.stderr
+    status, replayed = replay(*guards, "--reintroduce", slug)
+    assert {one["standing"] for one in replayed} == {"catches the defect"}
     assert len(replayed) == len(guards)
-    assert done.returncode == 1
+    assert status == 1

@@ -8,11 +8,10 @@ statement, *triggered* the first whose kernels, launches or results then differ 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,13 @@ from fuzzer.campaign.examine import Examiner, Suspect, versions
 from fuzzer.campaign.programs import Generators, Programs
 from fuzzer.campaign.protocol import Reply, RunCase, Settings
 from fuzzer.campaign.worker import Lane, Pool
-from fuzzer.corpus import Platform
+from fuzzer.corpus import Platform, write_whole
 from fuzzer.minimize import Budget
 from fuzzer.program import FuzzerError
 from fuzzer.recall import STAGES, Trial
 
 TICK = 0.1
 """Seconds between two looks at what has come."""
-
-COMPARED_AT_ONCE = 1
-"""Programs that run on the released wheel at a time to see whether the defect has an effect on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +63,6 @@ def run_bench(plan: BenchPlan, on_trial: Callable[[Trial, bool], None]) -> list[
 
     Raises FuzzerError when the folder holds trials that were measured in another way.
     """
-    plan.folder.mkdir(parents=True, exist_ok=True)
     _check_identity(plan)
     trials: list[Trial] = []
     for seed in plan.seeds:
@@ -94,7 +89,8 @@ class _Measurement:
         """Where it is not, what has an effect counts as reached."""
         self._begun = time.monotonic()
         self._exploring: dict[int, Future[Reply]] = {}
-        self._comparing: list[tuple[Reply, Future[Reply]]] = []
+        self._comparing: tuple[Reply, Future[Reply]] | None = None
+        """A program that runs on the released wheel as well: does the defect have an effect on it?"""
         self._uncompared: list[Reply] = []
         self._failing: list[tuple[int, Reply]] = []
         self._attributing: tuple[int, Future[Any]] | None = None
@@ -107,6 +103,11 @@ class _Measurement:
     @property
     def _seconds(self) -> float:
         return time.monotonic() - self._begun
+
+    def _mark(self, *stages: str) -> None:
+        """These stages are reached by now, if they were not before."""
+        for stage in stages:
+            self._times.setdefault(stage, self._seconds)
 
     def run(self) -> Trial:
         plan, fix = self._plan, self._fix
@@ -142,25 +143,24 @@ class _Measurement:
     def _take(self, number: int, reply: Reply) -> None:
         self._programs += 1
         if self._fix.slug in reply.reached:
-            self._times.setdefault("reached", self._seconds)
+            self._mark("reached")
         if (self._fix.slug in reply.reached or not self._traced) and reply.effect:
             self._uncompared.append(reply)
         if reply.verdict.signature is not None and reply.case is not None:
             self._failing.append((number, reply))
 
     def _compare(self, pool: Pool) -> None:
-        for reply, future in list(self._comparing):
-            if future.done():
-                self._comparing.remove((reply, future))
-                released = future.result()
-                if released.effect and released.effect != reply.effect:
-                    for stage in STAGES[:2]:
-                        self._times.setdefault(stage, self._seconds)
-        while self._uncompared and "triggered" not in self._times and len(self._comparing) < COMPARED_AT_ONCE:
+        if self._comparing is not None and self._comparing[1].done():
+            reply, future = self._comparing
+            self._comparing = None
+            released = future.result()
+            if released.effect and released.effect != reply.effect:
+                self._mark("reached", "triggered")
+        if self._comparing is None and self._uncompared and "triggered" not in self._times:
             reply = self._uncompared.pop(0)
             assert reply.case is not None
             job = RunCase(case=reply.case)
-            self._comparing.append((reply, pool.submit(job, lane=Lane.CONFIRM, settings=pool.settings.released)))
+            self._comparing = reply, pool.submit(job, lane=Lane.CONFIRM, settings=pool.settings.released)
 
     def _attribute(self, examiner: Examiner, attribute: ThreadPoolExecutor) -> None:
         if self._attributing is not None and self._attributing[1].done():
@@ -169,8 +169,7 @@ class _Measurement:
             result = future.result()
             if isinstance(result, Suspect) and not result.live:
                 self._caught = number, result
-                for stage in STAGES:
-                    self._times.setdefault(stage, self._seconds)
+                self._mark(*STAGES)
             else:
                 self._elsewhere += 1
         if self._attributing is None and self._caught is None and self._failing:
@@ -193,15 +192,14 @@ class _Measurement:
         if self._caught is None:
             return trial
         number, suspect = self._caught
-        shown = {**asdict(trial), "program": number, "signature": str(suspect.signature)}
         small = examiner.shrink(suspect, budget=self._plan.budget)
-        return Trial(
-            **{
-                **shown,
-                "statements": small.statements,
-                "source": small.case.source,
-                "evaluations": small.evaluations,
-            }
+        return replace(
+            trial,
+            program=number,
+            signature=str(suspect.signature),
+            statements=small.statements,
+            source=small.case.source,
+            evaluations=small.evaluations,
         )
 
 
@@ -223,8 +221,4 @@ def _load(path: Path) -> Trial:
 
 
 def _save(path: Path, data: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(data, indent=1) + "\n")
-    os.replace(unfinished, path)
+    write_whole(path, json.dumps(data, indent=1) + "\n")

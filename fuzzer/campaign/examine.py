@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import TypeGuard
 
 from fuzzer import corpus
 from fuzzer.campaign.protocol import Reply, RunCase, Settings
@@ -186,7 +185,8 @@ class Examiner:
 def _as_it_is(suspect: Suspect) -> Examined:
     """A suspect of operators that we do not know: one bucket for each signature, whose first program stands for it."""
     bucket, title = unparsed(suspect.signature)
-    (body,) = (node.body for node in ast.walk(ast.parse(suspect.case.source)) if _is_program(node))
+    functions = [node for node in ast.parse(suspect.case.source).body if isinstance(node, ast.FunctionDef)]
+    body = next(function.body for function in functions if function.name == "program")
     return Examined(
         suspect=suspect,
         case=suspect.case,
@@ -197,10 +197,6 @@ def _as_it_is(suspect: Suspect) -> Examined:
         seconds=0.0,
         exhausted=False,
     )
-
-
-def _is_program(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
-    return isinstance(node, ast.FunctionDef) and node.name == "program"
 
 
 def entry_of(examined: Examined, settings: Settings, catches: tuple[str, ...]) -> Entry:

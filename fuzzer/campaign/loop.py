@@ -72,7 +72,7 @@ class Plan:
             **settings,
             "seed": self.seed,
             "programs": self.source.name,
-            "families": self.source.families if isinstance(self.source, Generators) else (),
+            "families": self.source.families,
             "config": self.config,
             "versions": dict(self.versions),
         }

@@ -48,6 +48,11 @@ class Files:
         case = self.cases[(self.begin + number) % len(self.cases)]
         return RunCase(case=replace(case, mode=replace(case.mode, config=(*case.mode.config, *self.config))))
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """None is chosen: what the files hold is run."""
+        return ()
+
     def seeded(self, seed: int, config: Config) -> Files:
         """The same programs, begun at another place for each seed."""
         return replace(self, begin=seed * len(self.cases) // 7 % len(self.cases), config=config)

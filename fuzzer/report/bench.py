@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -36,15 +36,19 @@ def markdown(scores: Sequence[Score], identity: Mapping[str, Any]) -> str:
     """The table with the machine, the date and what was measured."""
     packages = ", ".join(f"{name} {version}" for name, version in identity["versions"].items())
     lines = [
-        f"{date.today()}, {_processor()}, {len(os.sched_getaffinity(0))} cores, {identity['workers']} workers; "
+        f"{date.today()}, {processor()}, {len(os.sched_getaffinity(0))} cores, {identity['workers']} workers; "
         f"{packages}; programs from {identity['source']}; {identity['seconds']:.0f} s per defect and seed.",
         "",
         summary(scores) + ".",
         "",
-        "| " + " | ".join(HEAD) + " |",
-        "|" + "---|" * len(HEAD),
-        *("| " + " | ".join(_cells(score)) + " |" for score in scores),
     ]
+    return "\n".join(lines) + "\n" + markdown_table(HEAD, map(_cells, scores))
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
     return "\n".join(lines) + "\n"
 
 
@@ -65,7 +69,8 @@ def _seconds(time: float | None) -> str:
     return "never" if time is None else f"{time:.0f} s"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of this machine's processor."""
     with open("/proc/cpuinfo") as file:
         names = [text.partition(":")[2].strip() for text in file if text.startswith("model name")]
     return names[0] if names else platform.machine()
