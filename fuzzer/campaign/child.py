@@ -17,7 +17,7 @@ from fuzzer import fixes
 from fuzzer.campaign.processes import die_with
 from fuzzer.campaign.protocol import Generate, Job, Reply, RunCase, encode
 from fuzzer.program import Case, FuzzerError
-from fuzzer.verdict import Outcome, Stage, Verdict
+from fuzzer.verdict import Stage, Verdict
 
 TRACEBACK_SIGNAL = signal.SIGUSR2
 """Makes a child that takes too long print where it is."""
@@ -28,8 +28,6 @@ class Judged:
     """What became of one program, and what its compiled runs did."""
 
     verdict: Verdict
-    kernels: tuple[tuple[str, str], ...]
-    """Name and source of each."""
     effect: str
     """Digest of kernels, launches and results."""
 
@@ -94,15 +92,16 @@ def live(
 
 
 def _tell_kernels(tell: Callable[[str, object], None]) -> None:
-    """Tells each kernel's source before it is compiled: a dead child's verdict then comes with its kernels."""
+    """Tells each kernel's source before it is compiled, so that a dead child's verdict comes with its kernels too."""
     from fuzzer.simnpu.record import Event, subscribe
 
-    told: set[str] = set()
+    told: set[tuple[str, str]] = set()
 
     def leave(event: Event) -> None:
-        if event.source and event.kernel not in told:
-            told.add(event.kernel)
-            tell("kernel", [event.kernel, event.source])
+        kernel = (event.kernel, event.source)
+        if event.source and kernel not in told:
+            told.add(kernel)
+            tell("kernel", kernel)
 
     subscribe(leave)
 
@@ -127,6 +126,4 @@ def _reply(
             tell("case", json.loads(encode(RunCase(case=case)))["case"])
     judged = judge(case, breadcrumb)
     verdict = replace(judged.verdict, seconds=(*seconds, *judged.verdict.seconds))
-    wanted = isinstance(job, RunCase) and job.keep_kernels
-    kernels = judged.kernels if wanted or verdict.outcome is Outcome.BUG else ()
-    return Reply(verdict=verdict, case=case, kernels=kernels, effect=judged.effect)
+    return Reply(verdict=verdict, case=case, effect=judged.effect)

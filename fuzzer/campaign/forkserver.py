@@ -315,11 +315,11 @@ class Server:
             verdict = Verdict(outcome=Outcome.LOST, evidence=failed, oracle="process")
         else:
             verdict = explain(end)
-        told = tuple(kernels.items()) if verdict.outcome is Outcome.BUG else ()
+        wanted = verdict.outcome is Outcome.BUG or (isinstance(child.job, RunCase) and child.job.keep_kernels)
         return Reply(
             verdict=verdict,
             case=case if reply is None else reply.case,
-            kernels=reply.kernels if reply is not None and reply.kernels else told,
+            kernels=tuple(kernels.items()) if wanted else (),
             output=str(child.output),
             reached=tuple(reached),
             effect="" if reply is None else reply.effect,
@@ -363,10 +363,7 @@ def prepare(settings: Settings) -> Judge:
         begun = time.monotonic()
         verdict = oracles.judge(observations)
         spent = (*observations.reference.seconds, ("judge", time.monotonic() - begun))
-        kernels = dict(kernel for seen in observations.compiled for kernel in seen.kernels)
-        return Judged(
-            verdict=replace(verdict, seconds=spent), kernels=tuple(kernels.items()), effect=observations.effect
-        )
+        return Judged(verdict=replace(verdict, seconds=spent), effect=observations.effect)
 
     return judge
 
